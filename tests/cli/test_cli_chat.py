@@ -196,6 +196,8 @@ def test_an_answer_that_rests_on_nothing_is_not_forgotten(cli: Cli) -> None:
     [
         ("What is my tea?", "You told me today: “My tea is oolong.”"),
         ("/forgt", "I do not know /forgt; /help lists what I know."),
+        ("/help", "Tell me things, and ask me about them later."),
+        ("What did I say?", "You told me:"),
         ("I live in Oslo.", "Noted."),
         ("yes, I live in Oslo", "Noted."),
     ],
@@ -204,7 +206,7 @@ def test_a_line_that_is_no_answer_keeps_the_entry_and_is_answered(cli: Cli, line
     said(cli, "My dentist is Dr. Holm.", "My tea is oolong.")
     lines = said(cli, "Who is my dentist?", "/forget", line, "/why")
     assert lines[3:5] == ["Kept, as you did not say yes.", expected]
-    assert lines[5] == f"For “{line if line.startswith('What') else 'Who is my dentist?'}” I found this:"
+    assert f"For “{line if line.startswith('What') else 'Who is my dentist?'}” I found this:" in lines
     assert "Holm" in json.dumps(cli.json("list"))
 
 
@@ -215,6 +217,34 @@ def test_a_line_that_is_no_answer_keeps_the_entry_and_is_answered(cli: Cli, line
 def test_yes_and_no_as_people_write_them(cli: Cli, answer: str, expected: str) -> None:
     said(cli, "My dentist is Dr. Holm.")
     assert said(cli, "/forget my dentist", answer)[2:] == [expected]
+
+
+@pytest.mark.parametrize(
+    "wish", ["Forget my dentist.", "Please forget that my dentist is Dr. Holm", "delete my dentist"]
+)
+def test_a_wish_to_forget_is_one_in_words_too(cli: Cli, wish: str) -> None:
+    said(cli, "My dentist is Dr. Holm.")
+    assert said(cli, wish, "yes")[1:] == ["Forget this for good? (yes or no)", "Forgotten."]
+    assert not cli.json("list")["entries"], "nor is the wish kept"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Forget-me-nots are my favourite flowers.",
+        "I always forget my keys.",
+        "Forget the old plan, we meet on Friday.",
+        "Don't forget my keys",
+    ],
+)
+def test_words_about_forgetting_are_statements(cli: Cli, line: str) -> None:
+    assert said(cli, line) == ["Noted."]
+
+
+@pytest.mark.parametrize("wish", ["/forget everything", "forget everything about me", "/forget me"])
+def test_forgetting_everything_has_its_command(cli: Cli, wish: str) -> None:
+    expected = "`wellworn forget --everything --user leo` forgets all that you told me."
+    assert said(cli, wish, options=("--user", "leo")) == [expected]
 
 
 def test_what_takes_a_model_is_said_once_in_full(cli: Cli) -> None:

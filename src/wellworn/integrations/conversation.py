@@ -7,6 +7,7 @@ Recalling, storing and learning are the work of `loop`.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -49,7 +50,16 @@ _WORK = regex(
 """A request to do something, which takes more than a memory."""
 _MOST_KNOWN, _ALL = 12, 100
 _WORDS = regex(r"[^\W_]+")
-_YES = regex(r"y|(?:yes|yep|yeah)(?: (?:please|forget|do|it|this|that|them|both|all))*")
+_YES = regex(r"y|(?:yes|yep|yeah|ja|oui|sí)(?: (?:please|forget|do|it|this|that|them|both|all))*")
+_FORGET = regex(
+    r"\W*(?:(?:please|bitte|(?:can|could) you)\W+)*(?:forget|(?:delete|erase)(?= (?:my|our|that|everything)\b)|vergiss)\s+"
+    r"(?:(?:that|about|the fact that|what i (?:said|told you) about|everything about|dass)\s+)*(?!(?:it|this|that|to|him|her|them)\b)([^,;:\n]+?)[\s.!?]*",
+    re.IGNORECASE,
+)
+"""A wish to forget something, in words."""
+_EVERYTHING = regex(
+    r"(?:everything|all|me|alles)\b(?: (?:about me|i (?:said|told you|have told you)|you know.*|of it))?", re.IGNORECASE
+)
 _YOU = regex(r"\b(?:you|your)\b", re.IGNORECASE)
 _SURE = 0.5
 """The confidence from which on a recall is taken to hold the answer."""
@@ -254,6 +264,8 @@ class Conversation:
                 self._offer(about.strip())
             elif name == "/undo":
                 self._undo()
+            elif wish := _FORGET.fullmatch(text):
+                self._offer(wish[1])
             elif name.startswith("/"):
                 self._tell(f"I do not know {name}; /help lists what I know.")
             else:
@@ -348,6 +360,10 @@ class Conversation:
 
     def _offer(self, about: str) -> None:
         """Offer to forget what fits some words best, or what the last answer rests on, with what it replaced."""
+        if _EVERYTHING.fullmatch(about):
+            user = shlex.quote((self._memory.scope and self._memory.scope.user) or "me")
+            self._tell(f"`wellworn forget --everything --user {user}` forgets all that you told me.")
+            return
         found = self._memory.recall(about) if about else None
         hits = self._shown if found is None else found.hits if knows(found) else ()
         if not hits:
@@ -371,7 +387,8 @@ class Conversation:
             return True
         no = word in ("n", "no", "nope", "nah", "no thanks", "nein", "cancel")
         self._tell("Kept." if no else "Kept, as you did not say yes.")
-        return no or only_reacts(content_words(text), text)
+        asks = text.startswith("/") or wants_answer(text)
+        return no or (not asks and only_reacts(content_words(text), text))
 
     def _undo(self) -> None:
         """Let what the last statement replaced hold again; if it replaced nothing, forget it."""
