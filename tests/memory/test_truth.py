@@ -295,6 +295,79 @@ def test_a_month_in_a_question_does_not_ask_for_what_was_replaced() -> None:
         assert mem.recall("Is it still Crete in August?", scope=ADA)[0].outdated
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Ich fahre einen alten Golf", "ich hab gekündigt und fange im September bei Studio Halm an"),
+        ("Zum Frühstück esse ich Müsli", "Die Abgabe wurde verschoben, zum Glück"),
+        ("ich fange im Mai bei Halm an", "Früher habe ich in Kassel studiert"),
+        ("Habe den Golf verkauft und mir eine Zoe gekauft", "Meine Freundin Katja hat sich einen Tesla gekauft"),
+        ("Vivo en Valencia con mi hermana", "Mi hermana se ha comprado un Ford"),
+        ("J'habite à Lyon avec ma sœur", "Ma sœur a acheté une voiture à Lille"),
+    ],
+)
+def test_statements_in_other_languages_that_share_form_words_end_nothing(old: str, new: str) -> None:
+    with Memory(":memory:") as mem:
+        told(mem, old, new)
+        mem.reflect(scope=ADA)
+        assert mem.entries(scope=ADA, state="superseded") == []
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "first"),
+    [
+        (["Rehearsal is on Sundays", "actually no, I meant Saturdays"], "When is rehearsal?", "Saturdays"),
+        (["hi, I'm Leo", "my email is leo@example.org", "no wait, it's lm@example.org"], "What's my email?", "lm@"),
+        (["hi, I'm Leo", "my email is leo@example.org", "no wait, it's lm@example.org"], "What's my name?", "Leo"),
+        (["Meine Handynummer ist 0151 23", "Nein, ich meinte 0151 24"], "Wie lautet meine Handynummer?", "24"),
+    ],
+)
+def test_a_correction_replaces_what_was_said_just_before(said: list[str], asked: str, first: str) -> None:
+    with Memory(":memory:") as mem:
+        session = mem.session("s", scope=ADA)
+        for text in said:
+            session.add("user", text)
+            session.add("assistant", "Okay.")
+        session.end(wait=10)
+        assert first in mem.recall(asked, scope=ADA)[0].text
+        ended = mem.entries(scope=ADA, state="superseded")
+        turns = {entry.kind == "episode" for entry in ended}
+        assert turns == {True, False}  # the turn, and the memory that rests on it
+        assert not any("I'm Leo" in entry.text for entry in ended)
+
+
+def test_what_was_or_may_be_stands_below_what_is() -> None:
+    with Memory(":memory:") as mem:
+        told(mem, "I live in Utrecht with my wife.", "I used to live in Brno.", "I might live in Rome some day.")
+        assert "Utrecht" in mem.recall("Where do I live?", scope=ADA)[0].text
+
+
+def test_a_part_that_a_change_leaves_is_still_found() -> None:
+    with Memory(":memory:") as mem:
+        told(mem, "we live on Cobden Road, me and my boyfriend Tom", "we're in the new flat on Abbeydale Road now")
+        assert "Tom" in mem.recall("who's my boyfriend?", scope=ADA)[0].text
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "first"),
+    [
+        (["I work as a nurse.", "I've become a midwife."], "What do I do for work?", "midwife"),
+        (["My GP is Dr. Osei.", "Dr. Osei retired, Dr. Lind took over."], "Who is my GP?", "Lind"),
+        (["I'm pescatarian.", "I'm flexitarian now."], "What's my diet?", "flexitarian"),
+        (
+            ["My girlfriend is Jo.", "Jo and I broke up.", "I'm with Mia now."],
+            "Who was my girlfriend before Mia?",
+            "is Jo",
+        ),
+        (["My car is a Fiat.", "I sold the Fiat and bought a Seat."], "What was my car before the Seat?", "is a Fiat"),
+    ],
+)
+def test_a_change_is_found_however_it_is_told_or_asked_for(said: list[str], asked: str, first: str) -> None:
+    with Memory(":memory:") as mem:
+        told(mem, *said)
+        assert first in mem.recall(asked, scope=ADA)[0].text
+
+
 def test_what_held_before_is_found_when_asked_for_and_marked_where_it_is_shown() -> None:
     with Memory(":memory:") as mem:
         told(mem, "I live in Oslo.", "I moved to Bergen last week.")

@@ -56,6 +56,17 @@ def _resting_on(tx: Tx, turn: Entry) -> list[Entry]:
     return [one for one in memories if len(_turns_of(tx, one)) == 1]
 
 
+def end_with_turns(tx: Tx, memory: Entry, now: datetime) -> None:
+    """End a memory that was derived only from turns that were replaced, by what replaced the last of them."""
+    turns = _turns_of(tx, memory)
+    if memory.state != "active" or memory.valid_to is not None or any(turn.state != "superseded" for turn in turns):
+        return
+    for turn in sorted(turns, key=lambda one: one.at)[-1:]:
+        ids = [link.source for link in tx.links([turn.id], types=["supersedes"]) if link.target == turn.id]
+        for by in sorted(tx.get([memory.partition], ids).values(), key=lambda one: one.at)[-1:]:
+            outdate(tx, memory, by, now)
+
+
 def leads(reader: StoreReader, source: str, target: str, type_: str) -> bool:
     """Whether links of one type lead from an entry to another, directly or through others."""
     seen, ahead = {source}, [source]

@@ -43,7 +43,8 @@ _LINES = """
     deadline: due
     deploy: hosting server
     desk: office sit
-    diet: eat vegetarian vegan
+    diet: eat vegetarian vegan pescatarian flexitarian keto paleo kosher halal
+    dietary: eat diet vegetarian vegan pescatarian flexitarian keto paleo kosher halal
     disease: diagnosed diabetic diabetes asthma
     dislike: hate
     doctor: gp physician dr
@@ -52,7 +53,7 @@ _LINES = """
     drug: medication pills dose
     due: deadline
     earn: salary pay
-    eat: diet vegetarian vegan
+    eat: diet vegetarian vegan pescatarian flexitarian keto paleo kosher halal
     editor: ide
     email: mail
     employer: work joined hired job

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from functools import cached_property, lru_cache
 
 from wellworn.core.lazy import regex
-from wellworn.ingest.stop_words import STOP_WORDS
+from wellworn.ingest.stop_words import FOREIGN_WORDS, STOP_WORDS
 from wellworn.ingest.terms import names_in, stem, words
 from wellworn.ingest.utterance import telling_words
 from wellworn.models.port import Matrix
@@ -71,6 +71,8 @@ _RESULTS = [
     (regex(r"\b(?:moved|relocated|moving) (?:back |over |out )?to (?=[A-Z])"), "live in "),
     (regex(r"\b(?:joined|started at|signed with|hired by) (?=[A-Z])"), "work at "),
     (regex(r"\b(?:took|takes|taking) over as "), "is "),
+    (regex(r"\b(?:switched|migrated) (?:over )?to "), "use "),
+    (regex(r"\b(?:work(?:ing)? as|(?:have |['’]ve )?(?:become|became)) (?=an? )"), "am "),
 ]
 """What holds after a change whose verb says nothing of it: static vectors hold "moved to" and "live in" apart."""
 _TITLE = regex(r"\b(?:Dr|Mrs?|Ms|Prof)\.? ")
@@ -107,7 +109,7 @@ ACTOR = frozenset({"i", "im", "ive", "we", "me", "us"})
 SPEAKER = ACTOR | {"my", "our", "mine"}
 
 _NOT_SO = regex(
-    r"\b(?:used to|as a (?:kid|child|student)|back (?:then|when|at)|when i was|years ago|before that"  # it was
+    r"\b(?:used to|früher|damals|antes|autrefois|as a (?:kid|child|student)|back (?:then|when|at)|when i was|years ago|before that"  # it was
     r"|might|(?:i|we) (?:may|could)|would|maybe|perhaps|imagine|if (?:i|we)|i['’]d (?:love|like)|(?:some|one|some )day"
     r"|nearly|almost|about to|close to|plan(?:ned|ning)? to|(?:i|we) (?:plan|hope|want|wish|intend)|hoping to"  # it may be
     r"|consider(?:ing)?|appl(?:y|ied|ying)|mind to|thinking (?:about|of)|decid\w+ against)\b",
@@ -125,6 +127,11 @@ _MANY = regex(
     r"|have|like|love|know|speak|play|can|enjoy|need|want|think|hope|feel|got|been|hate|own)\b",
     re.I,
 )
+_OOPS = r"(?:(?:actually|ah|oh|oops|sorry|wait|no|nope|nein|non)\b\W*)"
+_CORRECTS = regex(
+    rf"\W*(?:{_OOPS}*(?:(?:i|ich) (?:meant?|meinte)(?! to\b)|make that)|{_OOPS}+it['’]?s)\b(?:\W*\S+){{1,6}}", re.I
+)
+"""It corrects what was said just before, and names only the right value: "No, I meant Saturdays"."""
 _SUBJECT = regex(r"([A-Z][^\W\d_]*)(?:(['’]s)|(:)|(?=\s+([a-z]+)))\s+")
 """Who opens a statement: "Kim's cat …", "Kim: …", "Kim moved …"."""
 _LABEL = regex(
@@ -140,12 +147,14 @@ _SENTENCE_ENDS = regex(r"[.!?]+(?:\s|$)")
 _DEFINITE = regex(r"\bthe\s+([^\W_]+)", re.I)
 _ELSEWHERE = frozenset(
     """
-    a all am an as at be d do for had her here him i in is it m me no o of off on or over re s so t to under up us ve was we
-    were will
+    a all am an as at be d die do final for hand had her here him i im in is it land m me no o of off on or over re s so t to
+    under up us ve was we were will
     """.split()  # noqa: SIM905
 )
-"""English stop words that other languages have too."""
+"""English words that other languages have too."""
 _ENGLISH = STOP_WORDS - _ELSEWHERE
+_MUCH = 0.4
+"""The share of its words that a statement in another language has in common with one that it replaces."""
 _SAYS_I = regex(r"\bI\b|^i\b")
 _TELLING_CHARS = 6
 """Shorter words that two statements share may be mere form words in languages whose form words it does not know."""
@@ -184,7 +193,7 @@ class Statement:
         left = _LEFT_OUT.sub(" ", text)  # what it asks or quotes is left out
         for phrase, word in _PHRASES:
             left = left.replace(phrase, word)
-        self.said = _THE_USER.sub(lambda found: "my" if found[1] else "I", left)
+        self.said = _THE_USER.sub(lambda found: "my" if found[1] else "" if found[0].endswith(":") else "I", left)
         self._words = frozenset(words(self.said))
 
     @cached_property
@@ -217,7 +226,12 @@ class Statement:
 
     @cached_property
     def english(self) -> bool:
-        return not _ENGLISH.isdisjoint(self._words) or self.tells_change or bool(_SAYS_I.search(self.said))
+        own = len(_ENGLISH & self._words) + bool(_SAYS_I.search(self.said)) + _changes(self._words - _ELSEWHERE)
+        return own > len(FOREIGN_WORDS & self._words)
+
+    @cached_property
+    def foreign(self) -> bool:
+        return not (self.english or FOREIGN_WORDS.isdisjoint(self._words))
 
     @cached_property
     def of_what(self) -> frozenset[str]:
@@ -252,7 +266,7 @@ class Statement:
 
     @cached_property
     def tells_change(self) -> bool:
-        return _changes(self._words)
+        return self.english and _changes(self._words)
 
     @cached_property
     def only_ends(self) -> bool:
@@ -446,10 +460,12 @@ def told_by(name: str, text: str) -> str:
 
 
 def _share_a_topic(before: Statement, after: Statement) -> bool:
-    """Whether two statements are about a thing of one name, or share a long word or two pairs of Chinese signs: in languages
-    whose form words it does not know, all statements are close in meaning."""
+    """Whether two statements are about a thing of one name, or share many of their words, a long one or two pairs of Chinese
+    signs among them: in languages whose form words it does not know, all statements are close in meaning."""
     shared = before.content & after.content
-    if any(len(word) >= _TELLING_CHARS for word in shared) or sum(bool(_HAN.fullmatch(word)) for word in shared) > 1:
+    many = len(shared) >= _MUCH * min(len(before.content), len(after.content))
+    telling = any(len(word) >= _TELLING_CHARS for word in shared)
+    if (many and telling) or sum(bool(_HAN.fullmatch(word)) for word in shared) > 1:
         return True
     return any(one <= other or other <= one for one in before.things for other in after.things)
 
@@ -458,16 +474,18 @@ def _most(before: Statement, after: Statement) -> float:
     """The highest probability that a pair can have. Statements about different things have nothing to do with each
     other. Nothing is surely replaced by a statement about something that the old one does not mention; nor what was or may be; nor where
     both merely tell what happened, or of things of which one has many: there the newer may come first."""
-    if not (before.english or after.english) and not _share_a_topic(before, after):
+    if (before.foreign or after.foreign or not (before.english or after.english)) and not _share_a_topic(before, after):
         return MAYBE
-    if _apart(before.of_what, after.of_what) or (not after.tells_change and _apart(before.definite, after.definite)):
+    if _apart(before.of_what, after.of_what):
         return 0.0
+    if not after.tells_change and _apart(before.definite, after.definite):
+        return _UNSURE
     alike = any(_alike(a, b) for a in before.things for b in after.things)
     shared = before.content & after.content - (before.does & after.definite) - (before.definite & after.does)
     within = any(stems <= shared for one in (before, after) for stems in one.thing_stems)
     if before.things and after.things and not alike and not within:
         if not after.tells_change:
-            return 0.0
+            return _UNSURE
         shared = before.names & after.names
     elsewhere = bool(after.things or after.definite) or not after.of_speaker
     many = not after.tells_change and (before.many or after.many)
@@ -495,6 +513,11 @@ def leaves(old: str, new: str, question: str) -> bool:
     asked, *vectors = _embedder().embed([question, *(part.text for part in parts)])
     near = sorted(((float(vector @ asked), place) for place, vector in enumerate(vectors)), reverse=True)
     return near[0][0] - near[1][0] >= _CLEARLY and _holds_on(parts[near[0][1]], after)
+
+
+def corrects(new: str) -> bool:
+    """Whether a text only corrects what the same person said just before."""
+    return _CORRECTS.fullmatch(new) is not None
 
 
 def may_replace(new: str, *, spoken: bool) -> bool:

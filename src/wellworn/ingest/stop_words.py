@@ -1,4 +1,4 @@
-"""English words that carry no topic."""
+"""Words that carry no topic."""
 
 from __future__ import annotations
 
@@ -15,3 +15,12 @@ STOP_WORDS = frozenset(
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
 """English words that carry no topic: they are left out of the text index and of queries."""
+FOREIGN_WORDS = frozenset(
+    """
+    auf bei bin das dem den der ein eine einen für hab habe ich ist jetzt mein meine mich mir mit nicht und von wir zu zum
+    con el en es los las mi mis para por que se soy tengo un una vivo y
+    ai avec dans des est et je les ma mes mon nous pour qui suis une
+    che di gli ho il mia mio per sono een het ik mijn niet van voor com eu meu minha não uma och jag inte jeg ikke
+    """.split()  # noqa: SIM905
+)
+"""Form words of other languages that English has not."""

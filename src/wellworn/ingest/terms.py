@@ -25,6 +25,7 @@ from wellworn.core.values import Entry, filled
 from wellworn.ingest.dates import NamedDate, named_dates
 from wellworn.ingest.hashing import hash64, signed64, thread_of
 from wellworn.ingest.related import RELATED
+from wellworn.ingest.stop_words import FOREIGN_WORDS
 from wellworn.ingest.stop_words import STOP_WORDS as STOP_WORDS
 from wellworn.ingest.utterance import ASSISTANT_ROLES, only_asks, only_reacts
 from wellworn.store.port import IndexRecord
@@ -135,7 +136,7 @@ def _role_of(entry: Entry) -> str | None:
 
 _OF_ONESELF = frozenset({"i", "im", "me"})
 """One of these words is in each text that a form below fits."""
-_IM = r"\bI(?:['’]?m| am) (?:now |currently |originally )?"
+_IM = r"\bI(?:['’]?m| am|(?:['’]ve| have)? bec[ao]me) (?:now |currently |originally )?"
 _IMPLIED = [
     (
         regex(
@@ -282,12 +283,14 @@ class Question:
 
 
 _ASKS_WHICH = frozenset({"who", "what", "which", "where", "how"})
+_WHAT_IS_MY = regex(r"^(?:who|what)(?:['’]?s| is| are) (?:my|our) (?:new |current )?([^\W_]+)")
+"""Its thing is not named: "Who is my GP?" asks for no "GP"."""
 _ASKS_WHEN = regex(r"\b(?:when|what (?:time|date|day|year|month)|how long ago|which (?:day|month|year))\b", re.I)
 
 
 _ABOUT_PAST = regex(
     r"\b(?:before|previous(?:ly)?|former(?:ly)?|original(?:ly)?|earlier|prior|used? to|in the past|back then|the old|my old"
-    r"|no longer|not any ?more)\b",
+    r"|no longer|not any ?more|früher|vorher|antes|avant|vroeger)\b",
     re.I,
 )
 
@@ -302,13 +305,14 @@ def read_question(query: str) -> Question:
     """The terms of a query; if only stop words are in it, those are taken after all."""
     plain = words(query)
     found = [term for word in plain if (term := _term(word))] or [hash64(word) for word in plain]
-    beside = _TIME_WORDS if plain and plain[0] in _ASKS_WHICH else ()
+    beside = {*_TIME_WORDS, *_WHAT_IS_MY.findall(query.lower())} if plain and plain[0] in _ASKS_WHICH else ()
+    names = names_in(query) if FOREIGN_WORDS.isdisjoint(plain) else plain[:0]  # German writes all things like names
     told = {term: [one for one in _related().get(term, ()) if one not in found] for term in found}
     return Question(
         terms=list(dict.fromkeys(found)),
         related={term: others for term, others in told.items() if others},
         names=list(dict.fromkeys(signed64(term) for term in found)),
-        named=frozenset(term for name in names_in(query) if name.lower() not in beside for term in terms(name)),
+        named=frozenset(term for name in names if name.lower() not in beside for term in terms(name)),
         asks_when=bool(_ASKS_WHEN.search(query)),
         about_past=bool(_ABOUT_PAST.search(query)),
         dates=named_dates(query, plain),

@@ -30,9 +30,10 @@ _AUX = r"(?:is|are|was|were|am|do|does|did|can|could|should|would|will|shall|mus
 _ASKS = regex(
     rf"(?!(?:when|where)\W+{_PRONOUN}\b){_WH}(?:\W+\w+?){{0,3}}?(?:\W+{_AUX}|['’]?(?:s|re|d))\W+{_SUBJECT}\b"  # what time's the call
     rf"|(?!ha|might|may){_AUX}(?:n['’]t)?\W+{_SUBJECT}\b|{_AUX}(?:n['’]t)?\W+{_PRONOUN}\b|does\b"  # am I, does Ada
+    rf"|{_WH}(?:\W+(?!{_PRONOUN}\b|\w+s\b)\w+){{0,2}}?(?:\W+(?:is|are|was|were)|['’]s)(?:\W+\w+){{1,3}}$"  # what day is squash
     rf"|who\W+\w+s\b|(?:who|whose|which|what)\W+(?!{_SUBJECT}\b|.*\b{_AUX}\b)[^,;:]+$"  # who signs my holidays
     r"|(?:where|when|how|what|which|whom?)\W+(?:\w+\W+)?to\b"  # where to send it
-    r"|(?:wer|wann|warum|wieso|welche[nmrs]?|wo|qué|quién|dónde|cuándo|cuál(?:es)?|cómo|où|quel(?:le)?s?|comment|pourquoi"
+    r"|wie\W+(?:hei(?:ß|ss)t|alt|viele?|lange|oft|spät|geht)\b[^,;:]+$|(?:wer|wann|warum|wieso|welche[nmrs]?|wo|qué|quién|dónde|cuándo|cuál(?:es)?|cómo|où|quel(?:le)?s?|comment|pourquoi"
     r"|combien|chi|dove|quale|perché|onde|quem|hvem|hvor|hva[d]?|hvilke[nt]?|vem|vad|waar|waarom|wanneer|welke)\b[^,;:]+$",
     re.I,
 )
@@ -40,6 +41,7 @@ _ASKS = regex(
 _WANTS_TO_KNOW = regex(
     rf"(?:(?:can|could|would|will)\W+you\W+)?(?:please\W+)?(?:tell|show|remind)\W+(?:me|us)\W+(?:(?:again|please|of)\W+)?"
     rf"(?:{_WH}|if|whether|everything|anything|all|more|(?<!remind me )about|(?!that\b){_SUBJECT}|[^\W_]+$)\b(?!\W+to\b)[^:]*$"
+    rf"|(?:any|no|an?)\W+(?:idea|clue)\W+{_WH}\b[^,;:]*$"
     rf"|(?:i|we)\b[^,;:]{{0,24}}?(?:\bwonder(?:ing)?|\bforg[eo]t(?:ten)?|\bcurious|(?:n['’]?t|\bnot)\W+(?:know|remember|recall)"
     rf"|\bto\W+(?:know|remember|recall|hear))\W+(?:again\W+)?(?!why|how\b(?!\W+(?:much|many|old|long|often|tall))){_WH}\b[^,;:]*$",
     re.I,
@@ -69,8 +71,16 @@ _SAYINGS = [
         ),
         "",
     ),
-    (regex(r"^do you (?:still )?remember (?=(?:my|our|the)\b)", re.I), ""),
+    (regex(r"^(?:do you (?:still )?remember|(?:please )?tell me) (?=(?:my|our|the)\b)", re.I), ""),
+    (
+        regex(
+            r"(?i:^((?:who|what|which|where)\b.*\b(?:did|was|were)\b.*\bbefore) (?:the |my )?)(?![A-Z]\w*day\b|Christmas|Easter"
+            r"|(?:Jan|Febr)uary|March|April|May|June|July|August|\w+ber\b)[A-Z]\w+(?: [A-Z\d]\w*)*\??$"
+        ),
+        r"\1?",
+    ),
 ]
+"""Ways to ask, and a plain one. What stood before Daan is asked for without Daan, whom all that is newer names."""
 _ME = r"(?:me|us|myself|(?:the|this) user)"
 _ALL = regex(
     rf"\W*(?:so\W+)?(?:what (?:all )?(?:do|did|have) (?:you|i|we) (?:already )?"

@@ -16,7 +16,7 @@ from wellworn.core.spans import span
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Link, Partition, Trust, Turn
 from wellworn.ingest.hashing import content_hash
-from wellworn.ingest.outdate import INSTANT, outdate
+from wellworn.ingest.outdate import INSTANT, end_with_turns, outdate
 from wellworn.ingest.remember import MAX_LEARNED_CONFIDENCE, REPEAT_CONFIDENCE_STEP, Writer, keep
 from wellworn.ingest.session import name_of
 from wellworn.ingest.utterance import ASSISTANT_ROLES
@@ -290,6 +290,9 @@ def write(tx: Tx, steps: Sequence[PlannedWrite], now: datetime) -> list[Reflecte
     written: dict[str, str] = {}
     for step in steps:
         written[step.draft] = _write(tx, step, written, now)
+    for step in steps:
+        for memory in tx.get([step.record.entry.partition], [written[step.draft]]).values():
+            end_with_turns(tx, memory, now)
     return [_reported(step, written[step.draft]) for step in steps]
 
 

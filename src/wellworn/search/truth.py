@@ -7,6 +7,7 @@ takes over its place and stands above it; asked about the past, what held last c
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from wellworn.ingest.replaces import (
     LONGEST_CHARS,
     MAYBE,
     SURE,
+    corrects,
     leaves,
     may_follow,
     may_replace,
@@ -23,7 +25,7 @@ from wellworn.ingest.replaces import (
     read,
     told_by,
 )
-from wellworn.ingest.terms import Trait, terms
+from wellworn.ingest.terms import Trait, terms, words
 from wellworn.ingest.utterance import only_asks
 from wellworn.ingest.whose import about_another
 from wellworn.models.port import Matrix
@@ -49,12 +51,16 @@ second. Else it has nothing to do with the question."""
 NEAR, SURER = 0.6, 1.5
 """A newer candidate that may contradict an older one is put above it if it has `NEAR` of its score, or less the likelier
 it is: minus `SURER` times the chance."""
-IN_PART = -1.0
-"""The same where the newer one replaced a part of the older: hardly any score is too low."""
+IN_PART = 0.15
+"""The same where the newer one replaced a part of the older."""
 EQUAL = 0.8
 """Of what a person told an assistant, the newer is put above the older also without that, if it has this of its score."""
 ANOTHERS = 0.75
 """The share of its score that an entry loses which is about somebody else than the question."""
+NOT_SO = 0.5
+"""The share that an entry loses which says what was or may be, where the question asks what is."""
+NOT_OWN = 0.15
+"""The share that an entry loses which does not speak of oneself: "tickets live in GitHub" where one lives."""
 ONLY_OLD = 3
 """Words of a question that only the older of two has: then the newer is not put above it on a mere suspicion."""
 LONGEST_LINE = 64
@@ -69,6 +75,7 @@ SAME_SPEAKER = 0.21
 """What two vectors are closer because both are of texts that begin with one person's name."""
 _COMPARED = frozenset({"episode", "fact", "preference", "note"})
 _COMPARED_CODES = [KINDS.index(kind) for kind in sorted(_COMPARED)]
+_WAS = frozenset({"did", "was", "were", "had", "ever", "once", "first"})
 _SILENT = int(Trait.ASKS | Trait.REACTS | Trait.ASSISTANT)
 
 
@@ -96,6 +103,14 @@ class Truth:
             given = [
                 (_cosine(other, new), other.entry) for other, one in zip(records[:number], states, strict=False) if one
             ]
+            if corrects(new.entry.text):
+                before = [
+                    one
+                    for _, one in (*stored, *given)
+                    if one.thread == new.entry.thread and _comparable(one, new.entry)
+                ]
+                found[number] = [(max(before, key=_when), self._most)] if before else []
+                continue
             nearest = sorted([*stored, *given], key=lambda pair: -pair[0])[:count]
             rivals = [
                 (old, min(self._most, _chance(old, new.entry, cosine if self._fitted else None)))
@@ -169,6 +184,10 @@ def _states(record: NewEntry) -> bool:
     """Whether a record is a short statement of someone else than the assistant."""
     entry = record.entry
     return entry.kind in _COMPARED and len(entry.text) <= LONGEST_CHARS and not record.index.traits & _SILENT
+
+
+def _when(entry: Entry) -> tuple[datetime, int]:
+    return entry.at, entry.position or 0
 
 
 def _cosine(one: NewEntry, other: NewEntry) -> float:
@@ -305,17 +324,26 @@ def _about_equal(ranked: Ranked, context: SearchContext, best: Sequence[int]) ->
 
 
 def own_first(ranked: Ranked, context: SearchContext) -> Ranked:
-    """The ranking of a question about oneself, or about one's own people, with what is about others far down."""
-    if not read(context.query.rstrip("?")).of_speaker or not only_asks(context.query):
+    """The ranking of a question about oneself, or about one's own people, with what is about others far down, and what was or
+    may be below what is."""
+    asked = read(context.query.rstrip("?"))
+    if not asked.of_speaker or not only_asks(context.query):
         return ranked
+    what_is = asked.is_so and not context.view.question.about_past and _WAS.isdisjoint(words(context.query))
     best = np.argsort(-ranked.scores, kind="stable")[:RIVAL_ROWS]
     best = best[(context.bank.column("chars", ranked.rows[best]) <= LONGEST_CHARS) & (ranked.scores[best] > 0)]
     entries = context.read(ranked.rows[best])
     fall = np.zeros(len(ranked.scores))
     for place in best.tolist():
         entry = entries.get(int(ranked.rows[place]))
-        if entry is not None and about_another(context.query, entry.text):
+        if entry is None:
+            continue
+        if about_another(context.query, entry.text):
             fall[place] = -ANOTHERS * ranked.scores[place]
+        elif what_is and not read(entry.text).is_so:
+            fall[place] = -NOT_SO * ranked.scores[place]
+        elif not read(entry.text).of_speaker:
+            fall[place] = -NOT_OWN * ranked.scores[place]
     return ranked.with_factor("whose", fall, 1.0) if fall.any() else ranked
 
 
