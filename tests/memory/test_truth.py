@@ -15,6 +15,7 @@ from evals.life import first_chats, judged_pairs
 from wellworn import Memory, Scope, ScopeError
 from wellworn.ingest.replaces import may_replace, probability, read
 from wellworn.ingest.terms import analyze, terms
+from wellworn.ingest.utterance import only_asks
 from wellworn.ingest.whose import about_another
 from wellworn.models.scripted import ScriptedModel
 
@@ -334,6 +335,28 @@ def test_a_correction_replaces_what_was_said_just_before(said: list[str], asked:
         turns = {entry.kind == "episode" for entry in ended}
         assert turns == {True, False}  # the turn, and the memory that rests on it
         assert not any("I'm Leo" in entry.text for entry in ended)
+
+
+@pytest.mark.parametrize(
+    ("said", "asks"),
+    [
+        ("what day is squash", True),
+        ("when's choir", True),
+        ("any idea who my dentist is", True),
+        ("wie heißt mein kater", True),
+        ("write me a haiku about espresso", True),
+        ("Translate this letter, please.", True),
+        ("what matters is family", False),
+        ("what I need is sleep", False),
+        ("When it rains I cycle.", False),
+        ("Write the queries for Firestore, please.", False),
+        ("Draft a letter to my landlord.", False),
+        ("Book me a table at Nonna.", False),
+        ("Send me a summary every week.", False),
+    ],
+)
+def test_a_question_needs_no_sign_and_a_mere_request_is_no_memory(said: str, asks: bool) -> None:
+    assert only_asks(said) is asks
 
 
 def test_what_was_or_may_be_stands_below_what_is() -> None:

@@ -94,7 +94,21 @@ _ALL = regex(
     re.I,
 )
 """Everything that is known of a person is asked for."""
+_WORK = regex(
+    r"\W*(?:(?:please|now|then|and|hey|ok(?:ay)?|bitte)\W+)*(?:(?:can|could|would|will|kannst|könntest|würdest) (?:you|du)\W+)?(?:(?:please|bitte)\W+)?"
+    r"(?:(?:write|compose|draft|draw|paint|sketch|sing|translate|summari[sz]e|generate|proofread|rewrite|rephrase|calculate|brainstorm|invent"
+    r"|schreibe?|zeichne|male?|dichte|übersetze?|erzähle?|erkläre?|berechne|écris|dessine|traduis|raconte|escribe|escríbeme|dibuja|traduce"
+    r"|scrivi|scrivimi|disegna|traduci|schrijf|vertaal)"
+    r"\W+(?:me|us|an?|the|this|these|some|something|my|our|mir|uns|eine?n?|das|diese[nsr]?|was|moi|nous|une?|des?|un[ao]?|el|la|il|lo|mij|een|it|them)\b"
+    r"|(?:give|make|sing|read|play|recommend|suggest|find|order|book|bake|cook|send) (?:me|us) (?:an?|some|another|something)\b"
+    r"|tell (?:me|us) (?:an?|another) (?:\w+ )?(?:joke|story|tale|riddle|poem)\b"
+    r"|(?:explain|describe) (?:to )?(?:me|us)\b)",
+    re.I,
+)
+"""A request to do something, which takes more than a memory."""
 _EXCLAIMS = regex(r"(?:what an?|how)\s+\w+(?:\s\w+)?\W*", re.I)
+_TELLS = regex(r"(?i:\b(?:i|my|we|our|always|every|instead|now on)\b)|[:=]|\s[A-Z\d]")
+"""What a request also tells: something of oneself, a rule, a name or a number."""
 _OWN = regex(r"\b(?:i|me|my|we|our|us)\b", re.I)
 _AFTERTHOUGHT = regex(r"(?!.*\b(?:i|im|we|my|our|now|new|instead)\b)[^\W\d_A-Z]+(?:['’ ]+[^\W\d_A-Z]+){0,5}")
 """A few words without a name behind a question about oneself: "need it for a form"."""
@@ -157,6 +171,11 @@ def wants_answer(text: str) -> bool:
     return any(asks(piece) for piece in _PIECE.findall(text)[-1:])
 
 
+def wants_work(text: str) -> bool:
+    """Whether a message asks for something to be made: a poem, a translation, a list of ideas."""
+    return _WORK.match(text) is not None
+
+
 def only_asks(text: str) -> bool:
     """Whether a turn asks and states nothing besides."""
     if len(text) > LONGEST_CHARS:
@@ -166,7 +185,7 @@ def only_asks(text: str) -> bool:
         said = without_opening(piece)
         if not any(c.isalnum() for c in said):
             continue
-        if asks(said):
+        if asks(said) or (wants_work(said) and not _TELLS.search(said)):
             if _TELLS_TOO.search(said):
                 return False
             asked = True

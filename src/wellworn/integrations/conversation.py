@@ -19,7 +19,7 @@ from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, Hit, Recall
 from wellworn.core.wellformed import counted
 from wellworn.ingest.terms import content_words
-from wellworn.ingest.utterance import asks_for_all, only_reacts, telling_words, wants_answer
+from wellworn.ingest.utterance import asks_for_all, only_reacts, telling_words, wants_answer, wants_work
 from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext
 from wellworn.memory import Memory
 from wellworn.models.port import Message, Model, Request
@@ -36,18 +36,6 @@ _GREETING = regex(
     r"\W*(?:how(?:['’]s| is| are) (?:it going|things|life|everything)|what(?:['’]s| is) up)?\W*\Z",
     re.IGNORECASE,
 )
-_WORK = regex(
-    r"\W*(?:(?:please|now|then|and|hey|ok(?:ay)?|bitte)\W+)*(?:(?:can|could|would|will|kannst|könntest|würdest) (?:you|du)\W+)?(?:(?:please|bitte)\W+)?"
-    r"(?:(?:write|compose|draft|draw|paint|sketch|sing|translate|summari[sz]e|generate|proofread|rewrite|rephrase|calculate|brainstorm|invent"
-    r"|schreibe?|zeichne|male?|dichte|übersetze?|erzähle?|erkläre?|berechne|écris|dessine|traduis|raconte|escribe|escríbeme|dibuja|traduce"
-    r"|scrivi|scrivimi|disegna|traduci|schrijf|vertaal)"
-    r"\W+(?:me|us|an?|the|this|these|some|something|my|our|mir|uns|eine?n?|das|diese[nsr]?|was|moi|nous|une?|des?|un[ao]?|el|la|il|lo|mij|een|it|them)\b"
-    r"|(?:give|make|sing|read|play|recommend|suggest|find|order|book|bake|cook|send) (?:me|us) (?:an?|some|another|something)\b"
-    r"|tell (?:me|us) (?:an?|another) (?:\w+ )?(?:joke|story|tale|riddle|poem)\b"
-    r"|(?:explain|describe) (?:to )?(?:me|us)\b)",
-    re.IGNORECASE,
-)
-"""A request to do something, which takes more than a memory."""
 _MOST_KNOWN, _ALL = 12, 100
 _WORDS = regex(r"[^\W_]+")
 _YES = regex(r"y|(?:yes|yep|yeah|ja|oui|sí)(?: (?:please|forget|do|it|this|that|them|both|all))*")
@@ -95,7 +83,7 @@ def reply(text: str, recall: Recall | None, *, now: datetime, newer: Newer) -> s
     if _GREETING.match(text):
         return HELLO
     content = content_words(text)
-    if _WORK.match(text) and not (recall is not None and wants_answer(text) and knows(recall)):
+    if wants_work(text) and not (recall is not None and wants_answer(text) and knows(recall)):
         return CANNOT
     if not wants_answer(text):
         return "Any time." if only_reacts(content, text) else NOTED
@@ -302,7 +290,7 @@ class Conversation:
             self._last, self._newer = found, newer
             self._shown = rests_on if used or knows(found) else ()
             self._questions |= {text: {hit.entry.id for hit in rests_on}} if asked else {}
-        if not (asked or _WORK.match(text) or _GREETING.match(text) or only_reacts(content_words(text), text)):
+        if not (asked or wants_work(text) or _GREETING.match(text) or only_reacts(content_words(text), text)):
             self._told.append(self._last_turn())
 
     def _known(self, text: str) -> str:
