@@ -168,7 +168,9 @@ _OF_WHAT = regex(
 _DOES = regex(r"\b(?:i|we)\s+(?:(?:now|always|usually|often|just|still|do|will)\s+)?([^\W_]+)", re.I)
 _HEADING = regex(r"\s*([^.!?;:,\n]{1,60}):\s")
 _CLAUSE = regex(r"[.!?;:,]+\s+")
-_PARTS = regex(r"[.!?;]+\s+|,\s+(?:and|but)\s+|(?:\s+(?:and|but)|,)\s+(?=(?:i|we|my|our)\b)", re.I)
+_PARTS = regex(
+    r"[.!?;]+\s+|,\s+(?:and|but)\s+|(?:\s+(?:and|but)|,)\s+(?=(?:i|we|my|our|the\s+\w+\s+(?:is|are))\b)", re.I
+)
 _WHO = regex(r"\b([Mm]y [a-z]+|[Oo]ur [a-z]+) ([A-Z][^\W\d_]+)\b")
 """Said in passing: "with my wife Ana"."""
 _AND_DO = regex(
@@ -510,6 +512,10 @@ def leaves(old: str, new: str, question: str) -> bool:
     parts = before.parts_of(before.named & after.named)
     if len(parts) < 2:
         return False
+    gone = max(parts, key=lambda part: _probability(part, after, False, True))
+    words_asked = read(question.rstrip("?")).content
+    if not words_asked & (gone.content | after.content) and any(words_asked & part.content for part in parts):
+        return True
     asked, *vectors = _embedder().embed([question, *(part.text for part in parts)])
     near = sorted(((float(vector @ asked), place) for place, vector in enumerate(vectors)), reverse=True)
     return near[0][0] - near[1][0] >= _CLEARLY and _holds_on(parts[near[0][1]], after)

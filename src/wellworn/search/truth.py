@@ -51,8 +51,8 @@ second. Else it has nothing to do with the question."""
 NEAR, SURER = 0.6, 1.5
 """A newer candidate that may contradict an older one is put above it if it has `NEAR` of its score, or less the likelier
 it is: minus `SURER` times the chance."""
-IN_PART = 0.15
-"""The same where the newer one replaced a part of the older."""
+IN_PART = -1.0
+"""The same where the newer one replaced a part of the older: hardly any score is too low."""
 EQUAL = 0.8
 """Of what a person told an assistant, the newer is put above the older also without that, if it has this of its score."""
 ANOTHERS = 0.75
