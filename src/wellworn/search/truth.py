@@ -333,18 +333,19 @@ def own_first(ranked: Ranked, context: SearchContext) -> Ranked:
     best = np.argsort(-ranked.scores, kind="stable")[:RIVAL_ROWS]
     best = best[(context.bank.column("chars", ranked.rows[best]) <= LONGEST_CHARS) & (ranked.scores[best] > 0)]
     entries = context.read(ranked.rows[best])
-    fall = np.zeros(len(ranked.scores))
+    whose, direct = np.zeros(len(ranked.scores)), np.zeros(len(ranked.scores))
     for place in best.tolist():
         entry = entries.get(int(ranked.rows[place]))
         if entry is None:
             continue
         if about_another(context.query, entry.text):
-            fall[place] = -ANOTHERS * ranked.scores[place]
+            whose[place] = -ANOTHERS * ranked.scores[place]
         elif what_is and not read(entry.text).is_so:
-            fall[place] = -NOT_SO * ranked.scores[place]
+            direct[place] = -NOT_SO * ranked.scores[place]
         elif not read(entry.text).of_speaker:
-            fall[place] = -NOT_OWN * ranked.scores[place]
-    return ranked.with_factor("whose", fall, 1.0) if fall.any() else ranked
+            direct[place] = -NOT_OWN * ranked.scores[place]
+    ranked = ranked.with_factor("whose", whose, 1.0) if whose.any() else ranked
+    return ranked.with_factor("direct", direct, 1.0) if direct.any() else ranked
 
 
 def specific_first(ranked: Ranked, context: SearchContext) -> Ranked:

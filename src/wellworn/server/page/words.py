@@ -26,6 +26,7 @@ FACTOR_WORDS = {
     "holds": "holds at the time asked about",
     "layer": "more specific",
     "whose": "about somebody else",
+    "direct": "says what was or may be, or does not speak of you",
     "rare": "shares a rare name",
     "found": "found on the way",
     "learned": "like what you chose before",
