@@ -374,6 +374,9 @@ def test_a_part_that_a_change_leaves_is_still_found() -> None:
 @pytest.mark.parametrize(
     ("said", "asked", "first"),
     [
+        (["I like tea.", "I'm a barista at Cafe Luz."], "What do I do for work?", "barista"),
+        (["I like tea.", "I'm doing sound at Hard Club now."], "Where do I work?", "Hard Club"),
+        (["I like tea.", "I don't like mushrooms."], "What foods do I dislike?", "mushrooms"),
         (["I work as a nurse.", "I've become a midwife."], "What do I do for work?", "midwife"),
         (["My GP is Dr. Osei.", "Dr. Osei retired, Dr. Lind took over."], "Who is my GP?", "Lind"),
         (["I'm pescatarian.", "I'm flexitarian now."], "What's my diet?", "flexitarian"),
@@ -483,7 +486,16 @@ def test_what_is_told_in_a_first_chat_is_found(part: str, first: int, sure: int)
 
 
 @pytest.mark.parametrize(
-    "said", ["I'm Dutch.", "I'm so tired.", "I'm 5 minutes late.", "I'm a vegetarian.", "I'm in Oslo."]
+    "said",
+    [
+        "I'm Dutch.",
+        "I'm doing fine.",
+        "I'm a bit tired at Christmas.",
+        "I'm so tired.",
+        "I'm 5 minutes late.",
+        "I'm a vegetarian.",
+        "I'm in Oslo.",
+    ],
 )
 def test_what_is_no_name_job_or_age_is_not_taken_for_one(said: str) -> None:
     assert analyze(said).length == len(terms(said))

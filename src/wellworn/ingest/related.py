@@ -46,7 +46,7 @@ _LINES = """
     diet: eat vegetarian vegan pescatarian flexitarian keto paleo kosher halal
     dietary: eat diet vegetarian vegan pescatarian flexitarian keto paleo kosher halal
     disease: diagnosed diabetic diabetes asthma
-    dislike: hate
+    dislike: hate like
     doctor: gp physician dr
     dog: puppy
     drive: car vehicle

@@ -147,8 +147,9 @@ _IMPLIED = [
     ),
     (
         regex(
-            rf"{_IM}an? (?:[\w-]+ ){{0,2}}?(?!vegetarian|beginner|smoker|lover|owner|member|runner|father|mother|brother|sister)"
-            r"\w*(?:er|or|ist|ian|ant|man|woman|wife|nurse|chef|cook|clerk|coach|pilot|vet|student)\b"
+            rf"{_IM}an? (?!bit |little )(?:[\w-]+ ){{0,2}}?(?!vegetarian|beginner|smoker|lover|owner|member|runner|father|mother|brother|sister)"
+            r"(?:\w*(?:er|or|ista?|ian|ant|man|woman|wife|nurse|chef|cook|clerk|coach|pilot|vet|student)\b|[\w -]+? at [A-Z])"
+            r"|\bI(?:['’]?m| am) (?:doing|teaching|coaching|working|employed)\b[\w ]{0,20} (?:at|for) [A-Z]"
         ),
         "employed",
     ),
