@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
+from threading import RLock
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 from langchain.agents import create_agent
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, Op, Result
 from langgraph.store.memory import InMemoryStore
 from pydantic import PrivateAttr
 
@@ -202,19 +204,51 @@ def extracting(*summaries: str) -> Scripted:
     return Scripted(reply=reply)
 
 
+class SafeStore(InMemoryStore):
+    """Safe between threads, as real stores are: the one of langgraph walks through a dictionary that others may change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = RLock()
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        with self._lock:
+            return super().batch(ops)
+
+
+class SafeVectors(InMemoryVectorStore):
+    """The same for vectors."""
+
+    def __init__(self, embedding: Embeddings) -> None:
+        super().__init__(embedding)
+        self._lock = RLock()
+
+    def add_documents(self, documents: list[Document], ids: list[str] | None = None, **rest: Any) -> list[str]:
+        with self._lock:
+            return super().add_documents(documents, ids, **rest)
+
+    def delete(self, ids: Sequence[str] | None = None, **rest: Any) -> None:
+        with self._lock:
+            super().delete(ids, **rest)
+
+    def _similarity_search_with_score_by_vector(self, *given: Any, **named: Any) -> Any:
+        with self._lock:
+            return super()._similarity_search_with_score_by_vector(*given, **named)
+
+
 @dataclass(kw_only=True)
 class Parts:
     """A user's own parts, and the middleware on them."""
 
     embeddings: Words = field(default_factory=Words)
-    store: BaseStore = field(default_factory=InMemoryStore)
+    store: BaseStore = field(default_factory=SafeStore)
     model: Scripted = field(default_factory=extracting)
     vectors: InMemoryVectorStore = field(init=False)
     config: dict[str, Any] = field(default_factory=lambda: {"temperature": 0.001})
     """By default chance decides nothing."""
 
     def __post_init__(self) -> None:
-        self.vectors = InMemoryVectorStore(self.embeddings)
+        self.vectors = SafeVectors(self.embeddings)
 
     def middleware(self, **settings: Any) -> RMMMiddleware:
         given: dict[str, Any] = {

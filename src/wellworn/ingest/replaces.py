@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from functools import cached_property, lru_cache
 
 from wellworn.core.lazy import regex
-from wellworn.ingest.stop_words import FOREIGN_WORDS, STOP_WORDS
+from wellworn.ingest.stop_words import ELSEWHERE, ENGLISH_WORDS, FOREIGN_WORDS, STOP_WORDS
 from wellworn.ingest.terms import names_in, stem, words
 from wellworn.ingest.utterance import telling_words
 from wellworn.models.port import Matrix
@@ -129,7 +129,8 @@ _MANY = regex(
 )
 _OOPS = r"(?:(?:actually|ah|oh|oops|sorry|wait|no|nope|nein|non)\b\W*)"
 _CORRECTS = regex(
-    rf"\W*(?:{_OOPS}*(?:(?:i|ich) (?:meant?|meinte)(?! to\b)|make that)|{_OOPS}+it['’]?s)\b(?:\W*\S+){{1,6}}", re.I
+    rf"\W*(?:{_OOPS}*(?:(?:i|ich) (?:meant?|meinte)(?! to\b)|make that)|{_OOPS}+it['’]?s)\b[,:]?(?:\s+\S+){{1,6}}\s*",
+    re.I,
 )
 """It corrects what was said just before, and names only the right value: "No, I meant Saturdays"."""
 _SUBJECT = regex(r"([A-Z][^\W\d_]*)(?:(['’]s)|(:)|(?=\s+([a-z]+)))\s+")
@@ -145,14 +146,6 @@ _TO_SOMEONE = regex(r"\b(?:you|your|yours|yourself|y'all|ya|u|let's)\b", re.I)
 _STATE = regex(r"\b(?:is|are|was|has|have|will)\b|['’]s\b|[:=] ?\w", re.I)
 _SENTENCE_ENDS = regex(r"[.!?]+(?:\s|$)")
 _DEFINITE = regex(r"\bthe\s+([^\W_]+)", re.I)
-_ELSEWHERE = frozenset(
-    """
-    a all am an as at be d die do final for hand had her here him i im in is it land m me no o of off on or over re s so t to
-    under up us ve was we were will
-    """.split()  # noqa: SIM905
-)
-"""English words that other languages have too."""
-_ENGLISH = STOP_WORDS - _ELSEWHERE
 _MUCH = 0.4
 """The share of its words that a statement in another language has in common with one that it replaces."""
 _SAYS_I = regex(r"\bI\b|^i\b")
@@ -228,8 +221,8 @@ class Statement:
 
     @cached_property
     def english(self) -> bool:
-        own = len(_ENGLISH & self._words) + bool(_SAYS_I.search(self.said)) + _changes(self._words - _ELSEWHERE)
-        return own > len(FOREIGN_WORDS & self._words)
+        own = len(ENGLISH_WORDS & self._words) + bool(_SAYS_I.search(self.said)) + _changes(self._words - ELSEWHERE)
+        return own >= max(1, len(FOREIGN_WORDS & self._words))
 
     @cached_property
     def foreign(self) -> bool:
@@ -473,9 +466,9 @@ def _share_a_topic(before: Statement, after: Statement) -> bool:
 
 
 def _most(before: Statement, after: Statement) -> float:
-    """The highest probability that a pair can have. Statements about different things have nothing to do with each
-    other. Nothing is surely replaced by a statement about something that the old one does not mention; nor what was or may be; nor where
-    both merely tell what happened, or of things of which one has many: there the newer may come first."""
+    """The highest probability that a pair can have. What is said for, of or with different things has nothing to do with each
+    other. Nothing is surely replaced by a statement about another thing, or about one that the old statement does not mention; nor
+    what was or may be; nor where both merely tell what happened, or of things of which one has many: there the newer may come first."""
     if (before.foreign or after.foreign or not (before.english or after.english)) and not _share_a_topic(before, after):
         return MAYBE
     if _apart(before.of_what, after.of_what):

@@ -15,12 +15,20 @@ STOP_WORDS = frozenset(
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
 """English words that carry no topic: they are left out of the text index and of queries."""
-FOREIGN_WORDS = frozenset(
+ELSEWHERE = frozenset(
     """
-    auf bei bin das dem den der ein eine einen für hab habe ich ist jetzt mein meine mich mir mit nicht und von wir zu zum
-    con el en es los las mi mis para por que se soy tengo un una vivo y
-    ai avec dans des est et je les ma mes mon nous pour qui suis une
-    che di gli ho il mia mio per sono een het ik mijn niet van voor com eu meu minha não uma och jag inte jeg ikke
+    a all am an as at be d die do final for hand had her here him i im in is it land m me no o of off on or over re s so t to
+    under up us ve was we were will
     """.split()  # noqa: SIM905
 )
-"""Form words of other languages that English has not."""
+"""English words that other languages have too."""
+ENGLISH_WORDS = STOP_WORDS - ELSEWHERE
+FOREIGN_WORDS = frozenset(
+    """
+    auf bei das dem der ein eine einen für hab habe ich ist jetzt mein meine mich mir mit nicht und von wir zu zum
+    con el en es los las mi mis para por que se soy tengo un una vivo
+    avec dans des est et je les ma mes nous pour qui suis une
+    che di gli il mia mio sono een het ik mijn niet voor eu meu minha não uma och jag inte jeg ikke
+    """.split()  # noqa: SIM905
+)
+"""Form words of other languages that English hardly has."""

@@ -25,7 +25,7 @@ from wellworn.core.values import Entry, filled
 from wellworn.ingest.dates import NamedDate, named_dates
 from wellworn.ingest.hashing import hash64, signed64, thread_of
 from wellworn.ingest.related import RELATED
-from wellworn.ingest.stop_words import FOREIGN_WORDS
+from wellworn.ingest.stop_words import ENGLISH_WORDS, FOREIGN_WORDS
 from wellworn.ingest.stop_words import STOP_WORDS as STOP_WORDS
 from wellworn.ingest.utterance import ASSISTANT_ROLES, only_asks, only_reacts
 from wellworn.store.port import IndexRecord
@@ -148,7 +148,7 @@ _IMPLIED = [
     (
         regex(
             rf"{_IM}an? (?!bit |little )(?:[\w-]+ ){{0,2}}?(?!vegetarian|beginner|smoker|lover|owner|member|runner|father|mother|brother|sister)"
-            r"(?:\w*(?:er|or|ista?|ian|ant|man|woman|wife|nurse|chef|cook|clerk|coach|pilot|vet|student)\b|[\w -]+? at [A-Z])"
+            r"(?:\w*(?:er|or|ista?|ian|ant|man|woman|wife|nurse|chef|cook|clerk|coach|pilot|vet|student)\b|[\w -]{1,40}? at [A-Z])"
             r"|\bI(?:['’]?m| am) (?:doing|teaching|coaching|working|employed)\b[\w ]{0,20} (?:at|for) [A-Z]"
         ),
         "employed",
@@ -307,7 +307,8 @@ def read_question(query: str) -> Question:
     plain = words(query)
     found = [term for word in plain if (term := _term(word))] or [hash64(word) for word in plain]
     beside = {*_TIME_WORDS, *_WHAT_IS_MY.findall(query.lower())} if plain and plain[0] in _ASKS_WHICH else ()
-    names = names_in(query) if FOREIGN_WORDS.isdisjoint(plain) else plain[:0]  # German writes all things like names
+    foreign = len(FOREIGN_WORDS.intersection(plain)) > len(ENGLISH_WORDS.intersection(plain))
+    names = [] if foreign else names_in(query)  # German writes all things like names
     told = {term: [one for one in _related().get(term, ()) if one not in found] for term in found}
     return Question(
         terms=list(dict.fromkeys(found)),

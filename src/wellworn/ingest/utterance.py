@@ -74,7 +74,7 @@ _SAYINGS = [
     (regex(r"^(?:do you (?:still )?remember|(?:please )?tell me) (?=(?:my|our|the)\b)", re.I), ""),
     (
         regex(
-            r"(?i:^((?:who|what|which|where)\b.*\b(?:did|was|were)\b.*\bbefore) (?:the |my )?)(?![A-Z]\w*day\b|Christmas|Easter"
+            r"(?i:^((?:who|what|which|where)\b.{0,120}\b(?:did|was|were)\b.{0,120}\bbefore) (?:the |my )?)(?![A-Z]\w*day\b|Christmas|Easter"
             r"|(?:Jan|Febr)uary|March|April|May|June|July|August|\w+ber\b)[A-Z]\w+(?: [A-Z\d]\w*)*\??$"
         ),
         r"\1?",

@@ -7,7 +7,6 @@ takes over its place and stands above it; asked about the past, what held last c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 import numpy as np
 
@@ -103,13 +102,10 @@ class Truth:
             given = [
                 (_cosine(other, new), other.entry) for other, one in zip(records[:number], states, strict=False) if one
             ]
-            if corrects(new.entry.text):
-                before = [
-                    one
-                    for _, one in (*stored, *given)
-                    if one.thread == new.entry.thread and _comparable(one, new.entry)
-                ]
-                found[number] = [(max(before, key=_when), self._most)] if before else []
+            if new.entry.thread is not None and corrects(new.entry.text):
+                said = [*self._said_before(partition, new), *(one for _, one in given)]
+                before = [one for one in said if one.thread == new.entry.thread][-1:]
+                found[number] = [(one, self._most) for one in before if _comparable(one, new.entry)]
                 continue
             nearest = sorted([*stored, *given], key=lambda pair: -pair[0])[:count]
             rivals = [
@@ -130,6 +126,16 @@ class Truth:
         others = bank.column("speaker", rows) != record.index.speaker
         others &= (bank.column("traits", rows) & np.uint8(Trait.ASSISTANT)) == 0
         return bool(others.any())
+
+    def _said_before(self, partition: Partition, record: NewEntry) -> list[Entry]:
+        """The last statement of its thread that is stored, if there is one."""
+        with self._ram.bank([partition]) as (bank, _):
+            if self._among_people(bank, record):
+                return []
+            rows = np.flatnonzero(_fit(bank) & (bank.column("thread", slice(None)) == record.entry.thread))
+            last = rows[np.lexsort((bank.column("no", rows), bank.column("at", rows)))][-1:]
+            nos, seqs = bank.named(last)
+        return [*self._ram.entries.read(nos, seqs).values()]
 
     def _near(self, partition: Partition, records: Sequence[NewEntry], count: int) -> list[list[tuple[float, Entry]]]:
         """For each record the statements nearest to it that hold now, with their cosines."""
@@ -184,10 +190,6 @@ def _states(record: NewEntry) -> bool:
     """Whether a record is a short statement of someone else than the assistant."""
     entry = record.entry
     return entry.kind in _COMPARED and len(entry.text) <= LONGEST_CHARS and not record.index.traits & _SILENT
-
-
-def _when(entry: Entry) -> tuple[datetime, int]:
-    return entry.at, entry.position or 0
 
 
 def _cosine(one: NewEntry, other: NewEntry) -> float:
