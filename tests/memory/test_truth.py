@@ -142,6 +142,8 @@ TWO_FACTS = [
     ),
 ]
 LOOK_ALIKES = [
+    ("Choir moved to Thursdays.", "We moved to Aalst."),
+    ("The report moved to June 3.", "I moved to Bergen."),
     ("My boss is Tom.", "Tom gave me a raise."),
     ("My friend Leo is a vet.", "Leo dropped by yesterday."),
     ("I live near Tom.", "Tom stopped smoking."),

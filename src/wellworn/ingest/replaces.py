@@ -20,7 +20,7 @@ from functools import cached_property, lru_cache
 from wellworn.core.lazy import regex
 from wellworn.ingest.stop_words import ELSEWHERE, ENGLISH_WORDS, FOREIGN_WORDS, STOP_WORDS
 from wellworn.ingest.terms import names_in, stem, words
-from wellworn.ingest.utterance import telling_words
+from wellworn.ingest.utterance import TIME_NAME, telling_words
 from wellworn.models.port import Matrix
 from wellworn.models.static import StaticEmbedder
 
@@ -68,7 +68,7 @@ _PHRASES = (("any more", "anymore"), ("these days", "nowadays"), ("passed away",
 _WHICH = frozenset({"current", "final", "latest", "new", "newer", "newest", "official", "recent"})
 """Those of them that stand before a thing: "my new manager" is a manager."""
 _RESULTS = [
-    (regex(r"\b(?:moved|relocated|moving) (?:back |over |out )?to (?=[A-Z])"), "live in "),
+    (regex(rf"\b(?:moved|relocated|moving) (?:back |over |out )?to (?=[A-Z])(?!{TIME_NAME})"), "live in "),
     (regex(r"\b(?:joined|started at|signed with|hired by) (?=[A-Z])"), "work at "),
     (regex(r"\b(?:took|takes|taking) over as "), "is "),
     (regex(r"\b(?:switched|migrated) (?:over )?to "), "use "),

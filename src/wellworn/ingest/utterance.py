@@ -58,6 +58,8 @@ _TELLS_TOO = regex(
     re.I,
 )
 """A question that also states something: "did you know that I …", "since I …, which …"."""
+TIME_NAME = r"(?:[A-Z]\w*days?|Christmas|Easter|(?:Jan|Febr)uary|March|April|May|June|July|August|[A-Z]\w+ber)\b"
+"""Days, months and feasts, which are written like names."""
 _SAYINGS = [
     (regex(r"\bwho(?: am |['’]m )i\b", re.I), "what is my name"),
     (regex(r"\bfor (?:a|my) living\b", re.I), "for work"),
@@ -74,8 +76,9 @@ _SAYINGS = [
     (regex(r"^(?:do you (?:still )?remember|(?:please )?tell me) (?=(?:my|our|the)\b)", re.I), ""),
     (
         regex(
-            r"(?i:^((?:who|what|which|where)\b.{0,120}\b(?:did|was|were)\b.{0,120}\bbefore) (?:the |my )?)(?![A-Z]\w*day\b|Christmas|Easter"
-            r"|(?:Jan|Febr)uary|March|April|May|June|July|August|\w+ber\b)[A-Z]\w+(?: [A-Z\d]\w*)*\??$"
+            r"(?i:^((?:who|what|which|where)\b.{0,120}\b(?:did|was|were)\b.{0,120}\bbefore) (?:the |my )?)(?!"
+            + TIME_NAME
+            + r")[A-Z]\w+(?: [A-Z\d]\w*)*\??$"
         ),
         r"\1?",
     ),
