@@ -33,7 +33,7 @@ from wellworn.search.ram import RAM_MB
 from wellworn.search.score import FEATURES
 from wellworn.search.steps.router import Recursion, Router, recursion_of
 from wellworn.search.truth import Truth
-from wellworn.store.choose import choose_store
+from wellworn.store import choose_store
 from wellworn.store.port import RecordFilter, Store
 
 if TYPE_CHECKING:  # loaded where they are used: a plain memory needs none of them

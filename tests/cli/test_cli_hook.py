@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from wellworn.cli.agents import run_line
-from wellworn.cli.transcripts import trajectory_in
 from wellworn.tasks.judge import judge
+from wellworn.tasks.trajectory import trajectory_in
 
 from .conftest import Cli
 from .test_cli_tasks import CLERK, WORK

@@ -205,8 +205,8 @@ def test_a_closed_pipe_is_quiet(cli: Cli) -> None:
 WAITING = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite run in the background ignores it
-from wellworn.cli import main, write
-write.text_from = lambda words: (print("ready", flush=True), time.sleep(60))
+from wellworn.cli import main, entries
+entries.text_from = lambda words: (print("ready", flush=True), time.sleep(60))
 sys.argv = ["wellworn", "remember"]
 main()
 """

@@ -12,7 +12,7 @@ from pathlib import Path
 from contract.builders import make_new_entry, make_partition
 from wellworn.core.values import Job
 from wellworn.jobs import Backoff, Queue, Worker
-from wellworn.store.choose import choose_store
+from wellworn.store import choose_store
 
 PARTITION = make_partition()
 PARTS = 5

@@ -12,7 +12,7 @@ from bench.corpus import Corpus
 
 from contract.postgres import Server
 from wellworn import Memory, Scope
-from wellworn.search import engines, stored
+from wellworn.search import engines
 
 COUNT = 2500
 SCOPE = Scope(tenant="one", user="ada")
@@ -100,7 +100,7 @@ def test_words_are_found_in_the_database(
 ) -> None:
     """Random texts: most words are too frequent to look at all rows that have one, so several must be looked for together."""
     url, texts = postgres_server.url(), Corpus(3)
-    monkeypatch.setattr(stored, "MOST_ROWS", 400)
+    monkeypatch.setattr(engines, "MOST_ROWS", 400)
     with opened(url, key=key, embedder=Meaningless()) as memory:
         memory.remember_many(texts.texts(4000), scope=SCOPE)
         make(memory, SCOPE)
@@ -111,7 +111,7 @@ def test_words_are_found_in_the_database(
         postings = index_of(memory).postings
         (rare,) = memory.remember("A quokka sleeps.", scope=SCOPE)
         assert memory.recall("quokka", scope=SCOPE)[0].entry.id == rare
-    assert isinstance(postings, stored.StoredPostings)
+    assert isinstance(postings, engines.StoredPostings)
     assert np.mean([a[0] == b[0] for a, b in zip(exact, found, strict=True)]) >= 0.95
     assert np.mean([len({*a} & {*b}) / 5 for a, b in zip(exact, found, strict=True)]) >= 0.95
 

@@ -17,10 +17,10 @@ import uvicorn
 
 from wellworn import Client, Memory, Scope
 from wellworn.cli.serve import listen
+from wellworn.server.access import OidcSettings
 from wellworn.server.app import build_app
 from wellworn.server.guard import LOOPBACK, Rules
 from wellworn.server.keys import create_key
-from wellworn.server.oidc import OidcSettings
 from wellworn.server.service import MemoryService
 
 ME = Scope(user="me")

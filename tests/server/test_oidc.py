@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 
 from wellworn import InvalidInput, Scope
-from wellworn.server import oidc
-from wellworn.server.access import GUESSES, GUESSES_WINDOW_S
-from wellworn.server.oidc import OidcSettings
+from wellworn.server import access
+from wellworn.server.access import GUESSES, GUESSES_WINDOW_S, OidcSettings
 
 from .conftest import WAIT_S, Running, serving
 from .test_access import Ticks
@@ -235,7 +234,7 @@ def test_keys_are_kept_fetched_again_and_withdrawn() -> None:
             assert issuer.asked == 1
 
             issuer.add("new")  # rotation: seen with the first token that it signs
-            ticks.now += oidc.AGAIN_S + 1
+            ticks.now += access.AGAIN_S + 1
             assert [status(running, issuer.token("new")), status(running, first), issuer.asked] == [200, 200, 2]
 
             for number in range(20):  # made up ids of keys do not make us ask the issuer
@@ -243,19 +242,19 @@ def test_keys_are_kept_fetched_again_and_withdrawn() -> None:
             assert issuer.asked == 2
 
             del issuer.keys["one"]  # withdrawn: refused when the kept keys are too old
-            ticks.now += oidc.KEYS_S + 1
+            ticks.now += access.KEYS_S + 1
             assert [status(running, first), status(running, issuer.token("new"))] == [401, 200]
 
             issuer.down = True  # the kept keys serve on, for a while
-            ticks.now += oidc.KEYS_S + 1
+            ticks.now += access.KEYS_S + 1
             assert status(running, issuer.token("new")) == 200
-            ticks.now += oidc.STALE_S
+            ticks.now += access.STALE_S
             assert status(running, issuer.token("new")) == 503
             issuer.down, issuer.named = False, "https://evil.example"
-            ticks.now += oidc.AGAIN_S + 1
+            ticks.now += access.AGAIN_S + 1
             assert status(running, issuer.token("new")) == 503
             issuer.named = None
-            ticks.now += oidc.AGAIN_S + 1
+            ticks.now += access.AGAIN_S + 1
             assert status(running, issuer.token("new")) == 200
 
 

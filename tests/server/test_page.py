@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 
 from wellworn import Scope
 from wellworn.server.keys import id_in, list_keys, revoke_key
-from wellworn.server.page.pages import ui
+from wellworn.server.page import ui
 
 from .conftest import Running, serving
 from .page_world import fill

@@ -16,7 +16,7 @@ from wellworn import Memory
 from wellworn.server.app import build_app
 from wellworn.server.guard import LOOPBACK, Rules
 from wellworn.server.keys import ROLES
-from wellworn.server.page.pages import pages, ui
+from wellworn.server.page import pages, ui
 from wellworn.server.service import MemoryService
 from wellworn.server.verbs import BESIDE_STORE
 from wellworn.views import AdminView

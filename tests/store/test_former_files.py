@@ -118,7 +118,7 @@ def test_a_file_that_cannot_be_read_stays_as_it_was(
     def fail(*_: object) -> None:
         raise OSError("killed")
 
-    monkeypatch.setattr("wellworn.store.sqlite.former._recalls", fail)
+    monkeypatch.setattr("wellworn.store.sqlite.schema._recalls", fail)
     with pytest.raises(OSError, match="killed"):
         SqliteStore(path)
     assert query(path, "SELECT name, sql FROM sqlite_master ORDER BY name") == before

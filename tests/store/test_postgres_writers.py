@@ -12,7 +12,7 @@ from contract.builders import make_new_entry, make_partition, make_record
 from contract.postgres import Server
 from wellworn.core.errors import StoreBusy, StoreError
 from wellworn.core.locks import patience
-from wellworn.store.choose import choose_store
+from wellworn.store import choose_store
 from wellworn.store.port import Selection, Store
 
 pytest.importorskip("psycopg")

@@ -44,7 +44,7 @@ def doctor(target: Target, repair: Annotated[bool, flag("--repair", "Repair what
     A file with broken pages is copied row by row; the damaged one is kept as FILE.damaged.
     """
     from wellworn.ops.doctor import Report, rescue
-    from wellworn.store.choose import key_in_environment
+    from wellworn.store import key_in_environment
     from wellworn.store.port import Flaw
 
     def look() -> Report:
@@ -115,7 +115,7 @@ def _tenant(target: Target) -> str:
 @contextmanager
 def _readable_copy(target: Target) -> Iterator[Memory]:
     """A memory on what can be read of a file that cannot be opened."""
-    from wellworn.store.choose import key_in_environment
+    from wellworn.store import key_in_environment
     from wellworn.store.sqlite.driver import key_of
     from wellworn.store.sqlite.salvage import salvage
 
@@ -144,7 +144,7 @@ def rekey(
             target, {"rekeyed": target.place}, f"{target.place} has the key in {new_key_file}.", of="the whole store"
         )
         return
-    from wellworn.store.choose import key_in_environment
+    from wellworn.store import key_in_environment
     from wellworn.store.sqlite import SqliteStore
     from wellworn.store.sqlite.driver import encrypt_file, key_of
 
@@ -415,7 +415,7 @@ def backup_list(target: Target, folder: Folder = None) -> None:
 def backup_verify(target: Target, path: File) -> None:
     """Check a backup by restoring it into a temporary file; exits 2 if it is damaged."""
     from wellworn.ops.backup import check
-    from wellworn.store.choose import key_in_environment
+    from wellworn.store import key_in_environment
     from wellworn.store.sqlite import SqliteStore
 
     found = check(path, open_store=lambda file: SqliteStore(file, key=key_in_environment()))

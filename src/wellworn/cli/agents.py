@@ -210,8 +210,8 @@ def _word(given: Mapping[str, Any], *names: str) -> str:
 
 
 def _work(given: Mapping[str, Any]) -> Trajectory:
-    from wellworn.cli.transcripts import read_transcript
     from wellworn.tasks import trajectory_of
+    from wellworn.tasks.trajectory import read_transcript
 
     if isinstance(given.get("transcript_path"), str):
         return read_transcript(Path(given["transcript_path"]).expanduser())

@@ -113,9 +113,12 @@ class Part:
         return (self.name,) if self.name else self.commands
 
 
+ENTRIES = (
+    *("remember", "edit", "forget", "outcome", "link", "unlink", "supersede"),
+    *("recall", "show", "get", "list", "assemble", "reason"),
+)
 PARTS = (
-    Part("write", "app", ("remember", "edit", "forget", "outcome", "link", "unlink", "supersede")),
-    Part("read", "app", ("recall", "show", "get", "list", "assemble", "reason")),
+    Part("entries", "app", ENTRIES),
     Part("session", "verbs", ("reflect", "chat")),
     Part("admin", "verbs", ("doctor", "import", "move")),
     Part("demo", "app", ("demo",)),

@@ -22,8 +22,8 @@ from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.values import LAYERS, Scope
 
 if TYPE_CHECKING:
+    from wellworn.server.access import OidcSettings
     from wellworn.server.keys import ApiKey
-    from wellworn.server.oidc import OidcSettings
     from wellworn.store.port import Store
 
 DRAIN_S = 30
@@ -134,7 +134,7 @@ def _bound_memory() -> None:
 
 
 def _trusted(issuer: str, audience: str, claims: list[str], tenant: str) -> OidcSettings:
-    from wellworn.server.oidc import OidcSettings
+    from wellworn.server.access import OidcSettings
 
     pairs = [one.partition("=") for one in claims]
     for what, _, name in pairs:

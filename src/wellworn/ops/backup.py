@@ -30,7 +30,7 @@ from wellworn.ops.doctor import verify
 from wellworn.ops.files import beside, open_plain, part_of, sweep, take_place
 from wellworn.store.events import EVENT
 from wellworn.store.port import RecordFilter, Store
-from wellworn.store.sqlite.store import SqliteStore
+from wellworn.store.sqlite import SqliteStore
 
 VERSION = 1
 ENDING = ".backup"

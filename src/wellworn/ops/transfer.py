@@ -32,7 +32,7 @@ from wellworn.ops.bundle import Bundle, Loaded, Written, admit, coherent
 from wellworn.ops.files import beside, open_plain
 from wellworn.ops.markdown import export_folder, load_folder
 from wellworn.store.port import EmbeddingModel, Record, RecordFilter, Replaced, Store, StoreReader
-from wellworn.store.sqlite.store import SqliteStore
+from wellworn.store.sqlite import SqliteStore
 
 __all__ = ["FORMATS", "Loaded", "Written", "export_to", "load_from"]
 

@@ -30,10 +30,9 @@ from wellworn.core.scope import MAX_NAME_CHARS, SHARED_LAYERS
 from wellworn.core.values import LAYERS, Entry, Job, Partition, Scope
 from wellworn.ingest.session import Watch
 from wellworn.memory import Memory
-from wellworn.server.access import Caller, Gate
+from wellworn.server.access import Caller, Gate, OidcSettings, OidcVerifier
 from wellworn.server.guard import AUDITED, CALLER, Rules
 from wellworn.server.metrics import Metrics
-from wellworn.server.oidc import OidcSettings, OidcVerifier
 from wellworn.server.wire import PROBLEM, RETRY_AFTER_S, Problem
 from wellworn.store.events import ACCESS, ACTOR, Event, audit
 from wellworn.store.port import Record, RecordFilter, Store, Tx

@@ -125,7 +125,7 @@ class Models:
             raise InvalidInput("models.root", f"{self.root!r} is no model", "leave `models` out to plan by rules")
         checked_numbers("models", {"calls": self.calls, "timeout_s": self.timeout_s})
         if self.repl is not None:
-            from wellworn.search.steps.sandbox import check_installed
+            from wellworn.search.steps.repl import check_installed
 
             check_installed()
         object.__setattr__(self, "for_root", root)  # chosen here, so that a wrong name is reported at once

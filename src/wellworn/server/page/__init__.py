@@ -1,3 +1,337 @@
-"""The page that people look at: server-rendered, without a build step, over the verbs of `Memory`."""
+"""The pages: each handler calls verbs of `Memory` in the visitor's scope, and a template shows the result.
 
-from wellworn.server.page.pages import add_page as add_page
+No rule of memory lives here. Pages look; only POSTs change anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
+
+from wellworn.core.errors import Conflict, InvalidInput, NotFound
+from wellworn.core.fence import MIN_CONFIDENCE, NOTHING
+from wellworn.core.values import KINDS, Entry
+from wellworn.jobs.queue import list_jobs
+from wellworn.reflection.service import REFLECT
+from wellworn.server.guard import PAGE
+from wellworn.server.keys import create_key, list_keys, revoke_key
+from wellworn.server.page import visit as visits
+from wellworn.server.page import words
+from wellworn.server.page.visit import FILES, HEADERS, PageRoute, PageState, Visit, Visits
+from wellworn.server.service import etag_of
+
+HITS = 10
+MOST_SHOWN = 500
+MOST_LINKS = 60
+KNOWLEDGE = [kind for kind in KINDS if kind != "episode"]
+"""What is known, without the turns it was said in."""
+_TYPES = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
+
+Looks = Annotated[Visit, Depends(Visits("reader"))]
+Changes = Annotated[Visit, Depends(Visits("writer"))]
+Administers = Annotated[Visit, Depends(Visits("admin"))]
+Line = Annotated[str, Query(max_length=1000)]
+
+pages = APIRouter(route_class=PageRoute, include_in_schema=False)
+ui = APIRouter(prefix=PAGE.rstrip("/"), route_class=PageRoute, include_in_schema=False)
+
+
+def add_page(app: FastAPI) -> None:
+    """Put the page into the service."""
+    app.state.page = PageState(app.state.service)
+    app.include_router(pages)
+    app.include_router(ui)
+
+
+@ui.get("/files/{name}")
+def files(name: str) -> Response:
+    if name not in _TYPES:
+        raise NotFound("file", name)
+    return Response((FILES / name).read_bytes(), 200, {**HEADERS, "cache-control": "max-age=300"}, _TYPES[name])
+
+
+# -- signing in --------------------------------------------------------------------------------------------------------
+
+
+@ui.get("/sign-in")
+def sign_in_page() -> Response:
+    return visits.sign_in_page()
+
+
+@ui.post("/sign-in")
+async def sign_in(request: Request) -> Response:
+    return await visits.sign_in(request)
+
+
+@ui.post("/sign-out")
+async def sign_out(visit: Looks) -> Response:
+    return visits.sign_out(visit)
+
+
+# -- search ------------------------------------------------------------------------------------------------------------
+
+
+@pages.get("/")
+def search(visit: Looks, q: Line = "") -> Response:
+    """Search, with the reasons of each hit."""
+    if not q.strip() or not visit.named:
+        return visit.page("search.html", q=q, recall=None, unlikely=False, replaced={}, nothing=NOTHING)
+    memory = visit.call.memory
+    recall = memory.recall(q, k=HITS)
+    visit.call.access.count = len(recall.hits)
+    unlikely = recall.confidence is not None and recall.confidence < MIN_CONFIDENCE
+    replaced = {hit.entry.id: _replaced_by(visit, hit.entry) for hit in recall if hit.outdated}
+    return visit.page("search.html", q=q, recall=recall, unlikely=unlikely, replaced=replaced, nothing=NOTHING)
+
+
+def _replaced_by(visit: Visit, entry: Entry) -> Entry | None:
+    """What took its place."""
+    memory = visit.call.memory
+    ids = [link.source for link in memory.links(entry.id) if link.type == "supersedes" and link.target == entry.id]
+    found = memory.engine.store.get(visit.call.scope.partitions(), ids)
+    return max(found.values(), key=lambda one: one.valid_from, default=None)
+
+
+# -- an entry ----------------------------------------------------------------------------------------------------------
+
+
+@ui.get("/entries/{id}")
+def entry(visit: Looks, id: str) -> Response:
+    """One entry: what it rests on, what became of it, what it is linked to."""
+    memory, store = visit.call.memory, visit.call.memory.engine.store
+    found = memory.get(id)
+    versions, links = memory.history(id), memory.links(id)
+    ends = [link.target if link.source == id else link.source for link in links]
+    others = store.get(visit.call.scope.partitions(), ends)
+    turns = [] if found.session_id is None else store.turns(found.partition, found.session_id)
+    neighbours, now = words.neighbours(found, links, others), memory.engine.clock()
+    return visit.page(
+        "entry.html",
+        entry=found,
+        etag=etag_of(found),
+        outdated=words.outdated(found, now),
+        replaced=_replaced_by(visit, found),
+        versions=versions[::-1],
+        turns=[turn for turn in turns if turn.number in found.turn_refs],
+        neighbours=neighbours[:MOST_LINKS],
+        most_drawn=words.MOST_DRAWN,
+        span=words.span(found, [version.changed_at for version in versions], now),
+        size=(words.WIDTH, words.height(len(neighbours))),
+        kinds=KINDS,
+    )
+
+
+@ui.post("/entries/{id}/edit")
+def edit(visit: Changes, id: str) -> Response:
+    memory, form = visit.call.memory, visit.form
+    expected = memory.get(id)
+    if form.get("etag") != etag_of(expected):
+        raise Conflict("the entry was changed meanwhile (open it again)", status=412)
+    tags = [tag.strip() for tag in form.get("tags", "").split(",") if tag.strip()]
+    changes = {"text": form.get("text", ""), "kind": form.get("kind", expected.kind), "tags": tags}
+    memory.engine.changer.edit(id, scope=visit.call.scope, changes=changes, expected=expected)
+    return visit.go(f"{PAGE}entries/{id}", "edited")
+
+
+@ui.post("/entries/{id}/outdate")
+def outdate(visit: Changes, id: str) -> Response:
+    """It holds no longer, or never did; with what holds instead, if the visitor says so."""
+    memory, wrong = visit.call.memory, "wrong" in visit.form
+    old, text = memory.get(id), visit.form.get("instead", "").strip()
+    if text:
+        new = memory.remember(text, kind=old.kind, tags=old.tags, layer=old.layer, speaker=old.speaker)[0]
+        memory.supersede(id, new, wrong=wrong)
+        return visit.go(f"{PAGE}entries/{new}", "outdated")
+    memory.edit(id, **({"state": "pruned"} if wrong else {"valid_to": memory.engine.clock()}))
+    return visit.go(f"{PAGE}entries/{id}", "outdated")
+
+
+@ui.post("/entries/{id}/forget")
+def forget(visit: Changes, id: str) -> Response:
+    visit.call.memory.forget([id], turns="turns" in visit.form)
+    return visit.go(f"{PAGE}person", "forgotten")
+
+
+# -- a person ----------------------------------------------------------------------------------------------------------
+
+
+@ui.get("/person")
+def person(visit: Looks) -> Response:
+    """What is known about the person, by kind."""
+    if not visit.named:
+        return visit.page("choose.html")
+    memory, home = visit.call.memory, visit.call.scope.home()
+    found = memory.entries(kind=KNOWLEDGE, layer=home.layer, limit=MOST_SHOWN + 1)  # type: ignore[arg-type]
+    visit.call.access.count = len(found)
+    now = memory.engine.clock()
+    found.sort(key=lambda one: (KNOWLEDGE.index(one.kind), -one.at.timestamp()))
+    groups = []
+    for kind, several in groupby(found[:MOST_SHOWN], key=lambda one: one.kind):
+        of_kind = [*several]
+        holds = [one for one in of_kind if not words.outdated(one, now)]
+        groups.append((kind, holds, [one for one in of_kind if words.outdated(one, now)]))
+    return visit.page("person.html", home=home, groups=groups, more=len(found) > MOST_SHOWN)
+
+
+@ui.post("/person/forget")
+def forget_person(visit: Administers) -> Response:
+    """Forget everything about the person, who must be named once more."""
+    home = visit.call.scope.home()
+    if visit.form.get("name") != home.layer_id:
+        raise InvalidInput("name", "is not that of the person", f"type {home.layer_id!r} to forget everything")
+    visit.call.memory.forget(everything=True)
+    return visit.go(f"{PAGE}person", "forgotten")
+
+
+# -- sessions ----------------------------------------------------------------------------------------------------------
+
+
+@ui.get("/sessions")
+def sessions(visit: Looks) -> Response:
+    """Dialogues, the latest first."""
+    if not visit.named:
+        return visit.page("choose.html")
+    heads = visit.call.memory.engine.store.sessions(visit.call.scope.home())
+    visit.call.access.count = len(heads)
+    heads.sort(key=lambda head: head.touched_at, reverse=True)
+    return visit.page("sessions.html", heads=heads[:MOST_SHOWN])
+
+
+@ui.get("/session")
+def session(visit: Looks, id: Line) -> Response:
+    """The turns of a dialogue, what was extracted from each, or why nothing was."""
+    memory, home = visit.call.memory, visit.call.scope.home()
+    head = memory.engine.store.session(home, id)
+    if head is None:
+        raise NotFound("session", id)
+    visit.call.access.id = id
+    made = memory.entries(session_id=id, kind=KNOWLEDGE, layer=home.layer, limit=MOST_SHOWN)  # type: ignore[arg-type]
+    jobs = [
+        job
+        for job in list_jobs(memory.engine.store, partition=home, kinds=[REFLECT])
+        if job.payload.get("session") == id and job.state == "done"
+    ]
+    skipped: dict[int, str] = {}
+    for job in reversed(jobs):  # the latest has the last word
+        skipped |= {int(number): why for number, why in job.result.get("skipped", {}).items()}
+    turns = memory.session(id).turns()
+    of_turn = {turn.number: [one for one in made if turn.number in one.turn_refs] for turn in turns}
+    return visit.page("session.html", head=head, turns=turns, of_turn=of_turn, skipped=skipped, jobs=jobs)
+
+
+@ui.post("/session/reflect")
+def reflect(visit: Changes) -> Response:
+    id = visit.form.get("id", "")
+    visit.call.memory.reflect(id, again="again" in visit.form)
+    return visit.go(f"{PAGE}session", "reflected", id=id)
+
+
+@ui.post("/session/forget")
+def forget_session(visit: Changes) -> Response:
+    visit.call.memory.forget(session_id=visit.form.get("id", ""))
+    return visit.go(f"{PAGE}sessions", "forgotten")
+
+
+# -- agents ------------------------------------------------------------------------------------------------------------
+
+
+@ui.get("/review")
+def review(visit: Looks) -> Response:
+    """Questions that people decide, one key each."""
+    if not visit.named:
+        return visit.page("choose.html")
+    return visit.page("review.html", questions=visit.bank.reviews.questions(scope=visit.call.scope))
+
+
+@ui.post("/review")
+def decide(visit: Changes) -> Response:
+    form = visit.form
+    decision, _, keep = form.get("decision", "").partition(" ")
+    visit.bank.reviews.decide(
+        form.get("key", ""), decision, keep=keep or None, text=form.get("text") or None, scope=visit.call.scope
+    )
+    return visit.go(f"{PAGE}review", "decided")
+
+
+@ui.get("/tasks")
+def tasks(visit: Looks) -> Response:
+    """What agents did, and what they learned from it."""
+    if not visit.named:
+        return visit.page("choose.html")
+    bank, scope = visit.bank, visit.call.scope
+    return visit.page(
+        "tasks.html",
+        stats=bank.stats(scope=scope),
+        items=bank.items(scope=scope, limit=50),
+        tasks=bank.tasks(scope=scope, limit=50),
+    )
+
+
+# -- care --------------------------------------------------------------------------------------------------------------
+
+
+@ui.get("/learning")
+def learning(visit: Looks) -> Response:
+    """What was learned from outcomes, and whether it serves."""
+    if not visit.named:
+        return visit.page("choose.html")
+    status = visit.call.memory.learning.status()
+    weights = sorted(status.weights.items(), key=lambda one: -abs(one[1]))
+    return visit.page("learning.html", learned=replace(status, weights=dict(weights)))
+
+
+@ui.get("/costs")
+def costs(visit: Administers) -> Response:
+    """What calls of models cost."""
+    visit.call.require_tenant("the ledger")
+    admin = visit.call.memory.admin
+    return visit.page("costs.html", total=admin.costs(by=()), spent=admin.costs(), days=admin.costs(by=("day",))[-31:])
+
+
+@ui.get("/doctor")
+def doctor(visit: Administers) -> Response:
+    """How much there is, and a check of it."""
+    return visit.page("doctor.html", stats=visit.call.memory.admin.stats(), report=None)
+
+
+@ui.post("/doctor")
+def check(visit: Administers) -> Response:
+    visit.call.require_store("doctor")
+    memory = visit.call.memory
+    return visit.page("doctor.html", stats=memory.admin.stats(), report=memory.verify())
+
+
+@ui.get("/keys")
+def keys(visit: Administers) -> Response:
+    """Who may call the service."""
+    return _keys_page(visit)
+
+
+def _keys_page(visit: Visit, made: str = "") -> Response:
+    """The list of keys, and the text of one that was just made: it is in no address and shown once."""
+    visit.call.require_tenant("the list of keys")
+    found = list_keys(visit.call.memory.engine.store, visit.call.caller.tenant)
+    return visit.page("keys.html", keys=found, made=made, now=visit.call.memory.engine.clock())
+
+
+@ui.post("/keys/create")
+def make_key(visit: Administers) -> Response:
+    visit.call.require_tenant("the list of keys")
+    form, engine, tenant = visit.form, visit.call.memory.engine, visit.call.caller.tenant
+    person, role = form.get("person", "").strip(), form.get("role", "writer")
+    layers = {"user": [person]} if person else {}
+    _, text = create_key(
+        engine.store, tenant=tenant, role=role, now=engine.clock(), name=form.get("name", ""), layers=layers
+    )
+    return _keys_page(visit, text)
+
+
+@ui.post("/keys/revoke")
+def revoke(visit: Administers) -> Response:
+    visit.call.require_tenant("the list of keys")
+    engine, tenant = visit.call.memory.engine, visit.call.caller.tenant
+    revoke_key(engine.store, visit.form.get("id", ""), now=engine.clock(), tenant=tenant)
+    return visit.go(f"{PAGE}keys", "revoked")

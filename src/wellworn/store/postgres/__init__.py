@@ -1,5 +1,256 @@
-"""The store in a Postgres database with pgvector."""
+"""The store in a Postgres database: opening it, transactions, care."""
 
-from wellworn.store.postgres.store import PostgresStore
+from __future__ import annotations
 
-__all__ = ["PostgresStore"]
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from wellworn.core.errors import InvalidInput, WrongKey
+from wellworn.store.port import Flaw, Removed, StoreReader, TermRows, Vector
+from wellworn.store.postgres.connection import Address, ConnectionLost, Pool
+from wellworn.store.postgres.db import Numbers, PostgresDb
+from wellworn.store.postgres.schema import migrate
+from wellworn.store.postgres.seal import put_key, sealer_of
+from wellworn.store.sql import SqlStore
+from wellworn.store.sqlite.driver import Key, key_of
+
+_CHECKS = {
+    # check name: (what is wrong, query for its subjects, statement that mends them); references Postgres itself keeps
+    "turn_count": (
+        "the count of its turns is not that of the turns",
+        "SELECT no FROM sessions WHERE turns <> "
+        "coalesce((SELECT max(number) + 1 FROM turns WHERE turns.session = sessions.no), 0)",
+        "UPDATE sessions SET turns = "
+        "coalesce((SELECT max(number) + 1 FROM turns WHERE turns.session = sessions.no), 0)",
+    ),
+    "removed_but_there": (
+        "an entry counted as removed is there",
+        "SELECT entry FROM removed WHERE entry IN (SELECT no FROM entries)",
+        "DELETE FROM removed WHERE entry IN (SELECT no FROM entries)",
+    ),
+    "count_behind": (
+        "an entry is ahead of its partition's count",
+        "SELECT e.id FROM entries e JOIN partitions s ON s.no = e.partition WHERE e.seq > s.seq OR e.index_seq > e.seq",
+        "UPDATE partitions SET seq = greatest(seq, (SELECT coalesce(max(greatest(e.seq, e.index_seq)), 0) + 1 "
+        "FROM entries e WHERE e.partition = partitions.no))",
+    ),
+    "tags": (
+        "the tag index disagrees",
+        'SELECT id FROM entries e WHERE ARRAY(SELECT jsonb_array_elements_text(e.tags::jsonb) COLLATE "C" ORDER BY 1) '
+        '<> ARRAY(SELECT t.tag COLLATE "C" FROM entry_tags t WHERE t.entry = e.no AND t.partition = e.partition '
+        "ORDER BY 1)",
+        "WITH gone AS (DELETE FROM entry_tags RETURNING entry) INSERT INTO entry_tags "
+        "SELECT e.partition, jsonb_array_elements_text(e.tags::jsonb), e.no FROM entries e ON CONFLICT DO NOTHING",
+    ),
+}
+
+
+_VECTORS = """
+SELECT string_agg(int8send(entry), ''), string_agg(vector_send(vector), '') FROM index_records WHERE entry = ANY(?) AND vector IS NOT NULL
+GROUP BY vector_dims(vector)
+"""
+WIDEST = 2000
+"""Numbers of a vector up to which pgvector can index it."""
+_UNUSED_INDEXES = """
+SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relname ~ '^(near|words)_[0-9_]+$'
+AND (split_part(relname, '_', 2) NOT IN (SELECT no::text FROM partitions WHERE NOT hidden) OR relname = ANY(?))
+"""
+"""The indexes of partitions that are gone, and those that were not finished."""
+_WORDED = """
+SELECT string_agg(int8send(entry), ''), string_agg(int4send(length(terms) / 8), ''), string_agg(terms, ''),
+       string_agg(counts, ''), string_agg(float4send(coalesce({product}, 0)::real), '')
+FROM ({rows}) AS found
+"""
+_FREQUENT = """
+SELECT word, count(*) FROM index_records, unnest(words_of(terms)) AS w (word) WHERE partition = ?
+GROUP BY word HAVING count(*) > ?
+"""
+
+
+def _indexed(partition_no: int, width: int) -> str:
+    """The rows of a partition's index. Small partitions have none and pay for none."""
+    return f"partition = {int(partition_no)} AND vector_dims(vector) = {int(width)}"
+
+
+def _word(term: int) -> str:
+    """A term as the function `words_of` gives it."""
+    return term.to_bytes(8, "little").hex()
+
+
+class PostgresStore(SqlStore):
+    """A memory in one schema of a Postgres database. Several threads, processes and machines may use it at once."""
+
+    searches_large = True
+
+    def __init__(self, url: str, *, durability: str = "full", key: Key | None = None) -> None:
+        if durability not in ("full", "normal"):
+            raise InvalidInput("durability", f"{durability!r} is unknown", "use one of full, normal")
+        super().__init__()
+        address = Address(url)
+        self.location = address.name
+        self._pool = Pool(address, durability=durability)
+        try:
+            migrate(self._pool, address.schema)
+            with self._pool.migrating() if key is not None else self._pool.reading() as db:
+                self._pool.sealer = sealer_of(db, key, self.location)
+            self.encrypted = self._pool.sealer.on
+            with self._reading() as db:
+                hidden = db.ask("SELECT no FROM partitions WHERE hidden")
+            for (number,) in hidden:  # a crash left it half removed
+                self.clear_hidden(number)
+        except BaseException:
+            self._pool.close()
+            raise
+
+    def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[PostgresDb]:
+        return self._pool.snapshot() if snapshot else self._pool.reading()
+
+    def _writing(self, tenant: str | None = None) -> AbstractContextManager[PostgresDb]:
+        return self._pool.writing(tenant)
+
+    def _translated(self) -> AbstractContextManager[None]:
+        return self._pool.translated()
+
+    def clear_hidden(self, number: int) -> Removed:
+        with self._pool.tending(number) as db:
+            return Removed() if db is None else self._clear(number)
+
+    # -- large partitions ----------------------------------------------------------------------------------------
+
+    def large_index(self, partition_no: int, *, make: bool = False) -> bool:
+        model = self.model()
+        if model is None or model.width > WIDEST:
+            return False
+        with self._pool.tending(partition_no) if make else self._pool.reading() as db:
+            if db is None:
+                return False
+            near = f"hnsw ((vector::vector({model.width})) vector_ip_ops) WHERE {_indexed(partition_no, model.width)}"
+            wanted = {
+                f"near_{int(partition_no)}_{model.width}": near,
+                f"words_{int(partition_no)}": f"gin (words_of(terms)) WHERE partition = {int(partition_no)}",
+            }
+            valid = (
+                "SELECT relname FROM pg_class JOIN pg_index ON indexrelid = oid AND indisvalid WHERE relname = ANY(?)"
+            )
+            valid += " AND relnamespace = current_schema()::regnamespace"
+            missing = {*wanted}.difference(name for (name,) in db.ask(valid, ([*wanted],)))
+            if not missing or not make:
+                return not missing
+            for (old,) in db.ask(_UNUSED_INDEXES, ([*missing],)):
+                db.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {old}")
+            db.execute("SET max_parallel_maintenance_workers = 0")  # the server has other work
+            for name in sorted(missing):
+                db.execute(f"CREATE INDEX CONCURRENTLY {name} ON index_records USING {wanted[name]}")
+        return True
+
+    def vectors(self, nos: Sequence[int]) -> dict[int, Vector]:
+        with self._pool.reading() as db:  # in one value each width: rows of their own took longer than finding them
+            groups = db.ask(_VECTORS, (Numbers(nos),))
+        found: dict[int, Vector] = {}
+        for entries, blob in groups:  # a vector is sent as two short numbers, then its own
+            numbers = np.frombuffer(entries, dtype=">i8").tolist()
+            rows = np.frombuffer(blob, dtype=">f4").reshape(len(numbers), -1)[:, 1:].astype("<f4")
+            found.update(zip(numbers, rows, strict=True))
+        return found
+
+    def nearest(
+        self, partition_no: int, vector: Vector, count: int, *, among: Sequence[int] | None = None
+    ) -> list[int] | None:
+        # Numbers are written out, so that the planner sees which index it is. Rows that are given are compared exactly.
+        where, column, width = _indexed(partition_no, len(vector)), f"vector::vector({len(vector)})", len(vector)
+        values: list[object] = []
+        with self._pool.reading() as db:
+            if among is not None:
+                where += " AND entry = ANY(?)"
+                column = "vector"
+                values.append(Numbers(among))
+            query = (
+                f"SELECT entry FROM index_records WHERE {where} ORDER BY {column} <#> ?::vector({width}) LIMIT {count}"
+            )
+            return [no for (no,) in db.ask(query, (*values, db.vector(vector)))]
+
+    def worded(
+        self,
+        partition_no: int,
+        sets: Sequence[Sequence[int]],
+        limit: int,
+        nos: Sequence[int],
+        vector: Vector | None,
+        near: int = 0,
+    ) -> TermRows:
+        here, product = f"partition = {int(partition_no)}", "0"
+        rows, values = list[str](), list[Any]()
+        with self._pool.reading() as db:
+            if vector is not None:
+                product = f"CASE WHEN vector_dims(vector) = {len(vector)} THEN -(vector <#> ?) END"
+                values.append(db.vector(vector))
+                if near:
+                    order = f"vector::vector({len(vector)}) <#> ?::vector({len(vector)}) LIMIT {int(near)}"
+                    rows.append(
+                        f"(SELECT * FROM index_records WHERE {_indexed(partition_no, len(vector))} ORDER BY {order})"
+                    )
+                    values.append(values[0])
+            if sets:
+                having = " OR ".join(f"words_of(terms) @> '{{{','.join(map(_word, one))}}}'" for one in sets)
+                rows.append(f"(SELECT * FROM index_records WHERE {here} AND ({having}) LIMIT {int(limit)})")
+            if nos or not rows:
+                rows.append(f"(SELECT * FROM index_records WHERE {here} AND entry = ANY(?))")
+                values.append(Numbers(nos))
+            (columns,) = db.ask(_WORDED.format(product=product, rows=" UNION ALL ".join(rows)), values)
+        kinds = (">i8", ">i4", "<u8", "<u2", ">f4")
+        arrays = [np.frombuffer(blob or b"", dtype=kind) for blob, kind in zip(columns, kinds, strict=True)]
+        return TermRows(*(array.astype(array.dtype.newbyteorder("=")) for array in arrays))
+
+    def frequent_terms(self, partition_no: int, more_than: int) -> dict[int, int]:
+        with self._pool.reading() as db:
+            found = db.ask(_FREQUENT, (partition_no, more_than))
+        return {int.from_bytes(bytes.fromhex(word), "little"): count for word, count in found}
+
+    def check(self, *, mend: bool = False) -> list[Flaw]:
+        self.damage.clear()
+        with self._pool.writing() if mend else self._pool.snapshot() as db:
+            found = [
+                Flaw(check=check, subject=f"row {subject}", problem=problem, repairable=True)
+                for check, (problem, query, _) in _CHECKS.items()
+                for (subject,) in db.ask(query)
+            ]
+            for check in {flaw.check for flaw in found} if mend else ():
+                db.execute(_CHECKS[check][2])
+        return found
+
+    def rekey(self, key: Key) -> None:
+        """Seal the data key with another key; the texts stay as they are."""
+        secret = key_of(key)
+        if secret is None or not self.encrypted:
+            raise WrongKey("only an encrypted store can be given another key in place")
+        with self._pool.writing() as db:
+            put_key(db, secret, self._pool.sealer.data_key)
+
+    def scrub(self) -> bool:
+        """Always False: Postgres overwrites what was removed when it needs the place, and keeps it in its own log and
+        backups until those are gone."""
+        self._pool.check_open()
+        return False
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+def _again(read: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(read)
+    def twice(*args: Any, **how: Any) -> Any:
+        try:
+            return read(*args, **how)
+        except ConnectionLost:
+            return read(*args, **how)
+
+    return twice
+
+
+# A read that a restart cut is made again, on a connection to the server that is back; a transaction is not.
+for _name in (*StoreReader.__abstractmethods__, "find_same", "vectors", "nearest", "worded"):
+    setattr(PostgresStore, _name, _again(getattr(PostgresStore, _name)))

@@ -28,9 +28,8 @@ except ImportError:
     raise MissingExtra("a memory in Postgres", "postgres") from None
 
 from wellworn.core.wellformed import without_password
-from wellworn.store.postgres.db import PostgresDb
+from wellworn.store.postgres.db import PostgresDb, fetch_vector_type, register_vector
 from wellworn.store.postgres.seal import Sealer
-from wellworn.store.postgres.vector import fetch_vector_type, register_vector
 
 BUSY_TIMEOUT_S = 60.0
 """How long one waits for the writer before it, or for a free connection."""

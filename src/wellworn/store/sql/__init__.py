@@ -1,1 +1,84 @@
-"""What the SQL engines share: one reader and one transaction, written once. What differs between them is in `db`."""
+"""A store that speaks SQL: transactions, snapshots, and clearing what was hidden. Opening and care are the engine's."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from types import TracebackType
+
+from wellworn.store.damage import Damage
+from wellworn.store.port import Removed, Store, StoreReader, Tx
+from wellworn.store.sql.db import Db
+from wellworn.store.sql.reader import SqlReader
+from wellworn.store.sql.tx import SqlTx
+
+_SUMMED = ("entries", "index_records", "vectors", "links", "versions", "turns", "sessions")
+
+
+class SqlStore(SqlReader, Store):
+    """What the engines' stores share."""
+
+    def __init__(self) -> None:
+        self.damage = Damage()
+
+    @abstractmethod
+    def _writing(self, tenant: str | None = None) -> AbstractContextManager[Db]:
+        """One write transaction, alone in its tenant or in the store; rolled back when the block raises."""
+
+    @abstractmethod
+    def _translated(self) -> AbstractContextManager[None]:
+        """Errors of the driver as those of a store."""
+
+    def transact(self, *, tenant: str | None = None) -> AbstractContextManager[Tx]:
+        return _Transaction(self._writing(tenant), self.damage, tenant)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[StoreReader]:
+        with self._reading(snapshot=True) as db:
+            yield _Snapshot(db, self.damage, self._translated)
+
+    def damaged(self) -> dict[str, str]:
+        return self.damage.rows()
+
+    def _clear(self, number: int) -> Removed:
+        """Remove a hidden partition in short transactions."""
+        parts = list[Removed]()
+        while True:
+            with self._writing() as db:
+                part = SqlTx(db, self.damage).clear_slice(number)
+            if part is None:
+                break
+            parts.append(part)
+        sums = {name: sum(getattr(part, name) for part in parts) for name in _SUMMED}
+        return Removed(**sums, records=sum((Counter(part.records) for part in parts), Counter[str]()))
+
+
+class _Snapshot(SqlReader):
+    """Reads of one moment, all on one connection."""
+
+    def __init__(self, db: Db, damage: Damage, translated: Callable[[], AbstractContextManager[None]]) -> None:
+        self._db = db
+        self.damage = damage
+        self._translated = translated
+
+    @contextmanager
+    def _reading(self, *, snapshot: bool = False) -> Iterator[Db]:
+        with self._translated():
+            yield self._db
+
+
+class _Transaction:
+    """A write transaction as the port knows it. No generator: one took as long as the statements around it."""
+
+    def __init__(self, writing: AbstractContextManager[Db], damage: Damage, tenant: str | None) -> None:
+        self._writing, self._damage, self._tenant = writing, damage, tenant
+
+    def __enter__(self) -> Tx:
+        return SqlTx(self._writing.__enter__(), self._damage, self._tenant)
+
+    def __exit__(
+        self, type_: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return self._writing.__exit__(type_, error, trace)
