@@ -384,6 +384,7 @@ NOT_TO_ASK = NOT_BEFORE_WORK | {"wellworn.background", "wellworn.models.ledger"}
 AS_AGENTS_START_IT = """
 import sys
 from wellworn.cli.agents import run_line
+assert "numpy" not in sys.modules  # which reads how many threads it may start when it is imported
 assert run_line(sys.argv[1:])
 print("loaded", *sys.modules)
 """
@@ -412,6 +413,25 @@ def test_a_hook_loads_no_parser_and_no_framework(tmp_path: Path) -> None:
     parsed = [sys.executable, "-m", "wellworn", *line, "hook", "pre-task"]
     done = subprocess.run(parsed, input=json.dumps(asked), capture_output=True, text=True, timeout=300)
     assert done.stdout == shown
+
+
+def test_the_rest_of_the_mcp_sdk_loads_when_it_is_asked_for() -> None:
+    code = """
+import sys
+from wellworn.cli import agents
+agents.OpenedLater.start = lambda self: None
+agents.run_line(["mcp"])
+assert not {"mcp.client", "httpx2._client", "uvicorn"} & {*sys.modules}
+from pydantic import BaseModel
+assert "defer_build" not in BaseModel.model_config
+from mcp import ClientSession
+import httpx2, mcp.client.stdio
+from uvicorn.main import Server
+assert httpx2.AsyncClient and mcp.server.MCPServer and mcp.types.Tool
+print("whole")
+"""
+    done = subprocess.run([sys.executable, "-c", code], input="", capture_output=True, text=True, timeout=300)
+    assert done.stdout == "whole\n", done.stderr[-2000:]
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,10 @@ from typing import TYPE_CHECKING, Any
 from wellworn.cli import render
 from wellworn.cli.edge import DASH, can_ask, read_object, reported
 from wellworn.cli.target import SHARED, Target, opened, target_of
-from wellworn.core.errors import InvalidInput, NotFound
+from wellworn.core.errors import InvalidInput, MissingExtra, NotFound
 from wellworn.core.fence import MIN_CONFIDENCE, fenced_block
 from wellworn.core.values import Hit, Kind, Turn, fence_item
 from wellworn.core.wellformed import counted
-from wellworn.ingest.terms import content_words
-from wellworn.ingest.utterance import only_reacts
 
 if TYPE_CHECKING:
     from wellworn.memory import Memory
@@ -88,6 +86,9 @@ def pre_task(
     llm: str | None = None,
 ) -> None:
     """`wellworn hook pre-task`."""
+    from wellworn.ingest.terms import content_words  # here: numpy counts the threads it may start when it is imported
+    from wellworn.ingest.utterance import only_reacts
+
     given = {} if query is not None else read_object(DASH)
     asked = (query if query is not None else _word(given, "prompt", "query"))[:MAX_PROMPT_CHARS]
     name = task_id or _word(given, "session_id", "task_id") or "task"
@@ -264,12 +265,12 @@ def serve_mcp(target: Target, llm: str | None = None) -> None:
     """`wellworn mcp`."""
     if can_ask():
         target.say("Waiting for an MCP client on standard input; `wellworn connect` sets one up.")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     memory = OpenedLater(target, llm)
     memory.start()
     import signal
 
-    from wellworn.doors.mcp import build_server
-
+    build_server = _load_sdk()
     ends = (signal.SIGINT, signal.SIGTERM)
 
     def leave(number: int, _frame: object) -> None:
@@ -289,6 +290,48 @@ def serve_mcp(target: Target, llm: str | None = None) -> None:
         server.run()
     finally:
         memory.close()
+
+
+def _load_sdk() -> Callable[..., Any]:  # its types would load it
+    """`build_server`, with less of the SDK loaded: its clients, httpx2 and uvicorn are for HTTP, and its hundreds of models
+    are built on first use. That takes three quarters of the time."""
+    _load_later("mcp")  # the package itself; the modules in it load as ever
+    _load_later("httpx2")
+    loaded: dict[str, Any] = sys.modules
+    uvicorn = loaded.setdefault("uvicorn.main", None)  # importing it fails, which is foreseen
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it looks for some among all that is installed
+    try:
+        from pydantic import BaseModel
+    except ImportError:
+        raise MissingExtra("an MCP server", "mcp") from None
+    BaseModel.model_config["defer_build"] = True
+    try:
+        from wellworn.doors.mcp import build_server
+    finally:
+        del BaseModel.model_config["defer_build"]
+        if uvicorn is None:
+            del loaded["uvicorn.main"]
+    return build_server
+
+
+def _load_later(package: str) -> None:
+    """Let a package load when one of its names is asked for, not when it is imported."""
+    from importlib.util import find_spec, module_from_spec
+
+    spec = find_spec(package)
+    if spec is None or spec.loader is None or package in sys.modules:
+        return
+    module, loader = module_from_spec(spec), spec.loader
+
+    def load(name: str) -> Any:  # any of its names
+        if name.startswith("__"):
+            raise AttributeError(name)
+        vars(module).pop("__getattr__", None)
+        loader.exec_module(module)
+        return getattr(module, name)
+
+    module.__getattr__ = load  # type: ignore[method-assign]  # of the module, not of its class (PEP 562)
+    sys.modules[package] = module
 
 
 LINES: Mapping[str, Callable[..., None]] = {
