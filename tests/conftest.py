@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, settings
 
 from contract.postgres import postgres_server
 from wellworn import Limits, ReplLimits
-from wellworn.integrations.support import WAIT_S
+from wellworn.integrations import WAIT_S
 
 __all__ = ["postgres_server"]
 

@@ -57,8 +57,8 @@ from wellworn.core.values import Trust as Trust
 from wellworn.core.values import Turn as Turn
 from wellworn.core.values import Version as Version
 from wellworn.engine import Settings as Settings
-from wellworn.ingest.pii.mask import Scrubbed as Scrubbed
-from wellworn.ingest.pii.mask import scrub_text as scrub_text
+from wellworn.ingest.pii import Scrubbed as Scrubbed
+from wellworn.ingest.pii import scrub_text as scrub_text
 from wellworn.ingest.scrub import ScrubberSpec as ScrubberSpec
 from wellworn.ingest.session import Session as Session
 from wellworn.ingest.validate import Details as Details
@@ -91,9 +91,9 @@ from wellworn.ops.retention import RetentionPolicy as RetentionPolicy
 from wellworn.ops.retention import SignedReceipt as SignedReceipt
 from wellworn.ops.transfer import Loaded as Loaded
 from wellworn.ops.transfer import Written as Written
-from wellworn.reflection.values import ReflectedMemory as ReflectedMemory
-from wellworn.reflection.values import Reflection as Reflection
-from wellworn.reflection.values import ReflectionSettings as ReflectionSettings
+from wellworn.reflection import ReflectedMemory as ReflectedMemory
+from wellworn.reflection import Reflection as Reflection
+from wellworn.reflection import ReflectionSettings as ReflectionSettings
 from wellworn.search.assemble import Assembled as Assembled
 from wellworn.search.assemble import LeftOut as LeftOut
 from wellworn.search.filters import FilterOptions as FilterOptions

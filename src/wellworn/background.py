@@ -17,9 +17,9 @@ from wellworn.jobs.queue import Queue, list_jobs
 from wellworn.jobs.worker import Handler, Worker
 from wellworn.models.ledger import Budget, InFlight, Meter, Prices
 from wellworn.models.port import Model
+from wellworn.reflection import Reflection, ReflectionSettings
 from wellworn.reflection.reflector import Reflector
 from wellworn.reflection.service import Reflections, SessionWatch, Summarizer
-from wellworn.reflection.values import Reflection, ReflectionSettings
 from wellworn.search.pipeline import Searcher
 from wellworn.store.port import Store
 
@@ -99,7 +99,7 @@ class Background:
         """The model as it may be asked: of what the scrubbing takes out it is told nothing."""
         if not self._scrubbing.on:
             return model
-        from wellworn.ingest.pii.mask import ScrubbedModel
+        from wellworn.ingest.pii import ScrubbedModel
 
         return ScrubbedModel(model, self._scrubbing.sent(partition))
 
@@ -122,13 +122,13 @@ class Background:
             self._worker.wake()
 
     def reflect(
-        self, partition: Partition, session_id: str | None, *, again: bool, progress: Progress | None
+        self, partition: Partition, session_id: str | None, *, again: bool, progress: Progress
     ) -> list[Reflection]:
         return self._reflections.reflect(
             partition, session_id, again=again, take=self._worker.taking, progress=progress
         )
 
-    def run(self, *, tenant: str | None, progress: Progress | None) -> int:
+    def run(self, *, tenant: str | None, progress: Progress) -> int:
         """Do what is due for a tenant; without one, for those served here, or for the only one that the store has."""
         tenants = self._served() if tenant is None else [tenant]
         if tenants == []:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # loaded where they are used: a plain memory needs none of th
     from wellworn.models.choose import EmbedderSpec, ModelSpec
     from wellworn.models.ledger import Budget, Meter, Prices
     from wellworn.models.port import Embedder, Model
-    from wellworn.reflection.values import ReflectionSettings
+    from wellworn.reflection import ReflectionSettings
     from wellworn.search.engines import VectorEngine
     from wellworn.search.steps.limits import ModelAccess
     from wellworn.search.steps.trainer import CombinedMemoryTrainer

@@ -12,11 +12,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
 from wellworn.core.errors import InvalidInput, ScopeError
+from wellworn.core.scope import LAYERS, Layer, Scope
 from wellworn.core.values import (
-    LAYERS,
     Entry,
     Kind,
-    Layer,
     Link,
     LinkType,
     Progress,
@@ -24,7 +23,6 @@ from wellworn.core.values import (
     Recall,
     Receipt,
     RecursionMode,
-    Scope,
     State,
     Version,
 )
@@ -39,7 +37,7 @@ from wellworn.views import AdminView, JobsView, LearningView
 
 if TYPE_CHECKING:  # loaded on first use
     from wellworn.ops.doctor import Report
-    from wellworn.reflection.values import Reflection
+    from wellworn.reflection import Reflection
     from wellworn.search.assemble import Assembled
 
 

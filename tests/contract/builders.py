@@ -13,8 +13,8 @@ from typing import Any, get_args
 
 import numpy as np
 
-from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Layer, Link, LinkType, Partition, Turn
+from wellworn.core.wellformed import count_tokens
 from wellworn.store.port import (
     EmbeddingModel,
     IndexRecord,

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wellworn.core.tokens import count_tokens
+from wellworn.core.wellformed import count_tokens
 from wellworn.ingest.chunk import MAX_TOKENS, MOST_OVERLAP_TOKENS, STEP, chunk
 
 parts = st.one_of(

@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from contract.builders import make_entry
-from wellworn.ingest.hashing import content_hash, hash64, text_hash
+from wellworn.ingest.terms import content_hash, hash64, text_hash
 
 
 def test_a_hash_is_blake2b_read_from_its_small_end() -> None:

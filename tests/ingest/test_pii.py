@@ -18,8 +18,8 @@ from ingest.pii_corpus.marked import Marked, marked
 from wellworn import Memory, Scope
 from wellworn.core.clock import system_clock
 from wellworn.core.errors import InvalidInput, PersonalData
+from wellworn.ingest.pii import Pseudonyms, scrub_text
 from wellworn.ingest.pii.find import PLACEHOLDER, find, iban_checks, luhn
-from wellworn.ingest.pii.mask import Pseudonyms, scrub_text
 from wellworn.store.sql.reader import SqlReader
 from wellworn.store.sql.tx import SqlTx
 from wellworn.store.sqlite import SqliteStore

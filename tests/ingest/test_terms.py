@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.builders import make_entry
-from wellworn.ingest.hashing import hash64
 from wellworn.ingest.remember import jaccard
 from wellworn.ingest.terms import (
     Trait,
     analyze,
     embedding_text,
     forget_words,
+    hash64,
     name_hash,
     read_question,
     record_of,

@@ -33,7 +33,7 @@ from integrations.world import (
 )
 from wellworn import Memory, create_memory_middleware
 from wellworn.integrations.langchain import RMMContext, RMMMiddleware
-from wellworn.reflection.values import ReflectionSettings
+from wellworn.reflection import ReflectionSettings
 
 
 def broken(*args: Any, **kwargs: Any) -> Any:

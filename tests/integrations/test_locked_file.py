@@ -11,9 +11,9 @@ from conftest import SHIPPED_WAIT_S
 from integrations.world import agent_of, ask, scripted
 from wellworn import Memory
 from wellworn.core.locks import patience, patience_left
+from wellworn.integrations import WAIT_S
 from wellworn.integrations.langchain import RMMMiddleware
 from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext
-from wellworn.integrations.support import WAIT_S
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ import pytest
 from integrations.world import SYSTEM, HandClock
 from wellworn import AsyncMemory, InvalidInput, Memory, Scope
 from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext, create_memory_middleware
-from wellworn.reflection.values import ReflectionSettings
+from wellworn.reflection import ReflectionSettings
 
 ADA = Scope(tenant="acme", user="ada")
 BEN = Scope(tenant="acme", user="ben")

@@ -12,8 +12,8 @@ from contract.builders import make_entry
 from memory.world import ADA
 from wellworn import InvalidInput, Memory
 from wellworn.core.fence import CLOSING, OPENING, Item, fenced_block
-from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Cost, Hit, Recall
+from wellworn.core.wellformed import count_tokens
 
 
 def recall_of(*texts: str, **given: object) -> Recall:

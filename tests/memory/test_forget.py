@@ -23,8 +23,7 @@ from memory.world import (
     texts,
 )
 from wellworn import InvalidInput, Memory, NotFound, Scope, ScopeError
-from wellworn.ingest.hashing import hash64
-from wellworn.ingest.terms import _term
+from wellworn.ingest.terms import _term, hash64
 from wellworn.jobs.queue import list_jobs, put_job
 from wellworn.models import Meter, ScriptedModel
 from wellworn.models.ledger import spent, total_cost

@@ -15,7 +15,7 @@ from wellworn.core.errors import InvalidInput, ModelFailed, NotFound
 from wellworn.core.values import Entry
 from wellworn.models import ScriptedModel
 from wellworn.models.ledger import Budget
-from wellworn.reflection.values import ReflectionSettings
+from wellworn.reflection import ReflectionSettings
 
 ADA = Scope(tenant="acme", user="ada")
 KINDS = ["fact", "preference", "pattern"]

@@ -10,7 +10,7 @@ import pytest
 
 from memory.world import ADA, BEN, NOON, Clock, OpenMemory, picture
 from wellworn import Draft, InvalidInput, Memory, Scope, ScopeError
-from wellworn.core.tokens import count_tokens
+from wellworn.core.wellformed import count_tokens
 
 
 def prose(paragraphs: int, *, seed: int = 1, sentences: tuple[int, int] = (3, 7)) -> str:

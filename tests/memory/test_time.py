@@ -10,7 +10,7 @@ import pytest
 
 from memory.world import ADA, BEN, NOON, Clock, OpenMemory, picture, texts
 from wellworn import InvalidInput, Memory, NotFound
-from wellworn.core.tokens import count_tokens
+from wellworn.core.wellformed import count_tokens
 from wellworn.models.hashing import HashEmbedder
 from wellworn.models.port import Matrix
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wellworn.reflection import Candidate
 from wellworn.reflection.compare import compare, group_same
-from wellworn.reflection.values import Candidate
 
 
 @pytest.mark.parametrize(

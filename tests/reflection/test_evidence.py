@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from wellworn.core.values import Turn
+from wellworn.reflection import Candidate
 from wellworn.reflection.extract import evidence_of, rejection
-from wellworn.reflection.values import Candidate
 
 SAID = [
     Turn(

@@ -9,8 +9,8 @@ import pytest
 from contract.builders import make_entry
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import Turn
+from wellworn.reflection import ReflectionSettings
 from wellworn.reflection.extract import CONTEXT_TURNS, WINDOW_TURNS, readable, windows
-from wellworn.reflection.values import ReflectionSettings
 
 AT = datetime(2026, 3, 2, tzinfo=UTC)
 

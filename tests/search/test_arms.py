@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from search.reference import WIDTH, Partition, Row, by_no, index_of, meaning, random_partition, random_rows, words
 from wellworn.ingest.terms import Question
-from wellworn.search import arms, codes
+from wellworn.search import arms, postings
 from wellworn.search.bank import Bank
 from wellworn.search.profiles import PROFILES, Profile
 
@@ -71,7 +71,7 @@ def test_frequent_words_that_are_looked_at_later_give_the_same_scores(seed: int,
     partition.rows = {no: replace(row, thread=None, position=None, speaker=0) for no, row in partition.rows.items()}
     bank, asked = bank_of([partition], DEFAULT), question(dice)
     full = arms.words(bank, asked, DEFAULT, None)
-    bank.partitions[0].codes = Mock(spec=codes.Codes, __len__=lambda _: 30)
+    bank.partitions[0].codes = Mock(spec=postings.Codes, __len__=lambda _: 30)
     with patch.object(arms, "MOST_POSTINGS", most):
         lazy = arms.words(bank, asked, DEFAULT, None)
     assert isinstance(lazy.score, arms.LazyWords) == (sum(len(having) for _, having in full.found) > most)

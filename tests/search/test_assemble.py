@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wellworn import InvalidInput, Memory, Recall, Scope
-from wellworn.core.tokens import count_tokens
+from wellworn.core.wellformed import count_tokens
 from wellworn.search.assemble import assemble
 
 SCOPE = Scope(tenant="acme", user="ada", team="core")

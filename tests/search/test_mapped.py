@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from wellworn import InvalidInput, Memory, Scope
 from wellworn.ingest.terms import analyze
-from wellworn.search import codes, mapped, partition
+from wellworn.search import mapped, partition, postings
 from wellworn.search.partition import PartitionIndex
 
 SCOPE = Scope(tenant="t", user="ada")
@@ -42,7 +42,7 @@ class WordsEmbedder:
 
 @pytest.fixture(autouse=True)
 def _every_partition_has_a_file() -> Iterator[None]:
-    with patch.object(mapped, "LEAST_ROWS", 1), patch.object(codes, "LEAST_ROWS", 48):
+    with patch.object(mapped, "LEAST_ROWS", 1), patch.object(postings, "LEAST_ROWS", 48):
         yield
 
 
@@ -59,7 +59,7 @@ def recalled(memory: Memory) -> list[Any]:
 def recalled_without(path: Path, folder: Path) -> list[Any]:
     copy = folder / "copy.db"
     shutil.copyfile(path, copy)  # closed, it is one file
-    with opened(copy) as plain, patch.object(codes, "LEAST_ROWS", 10**9):
+    with opened(copy) as plain, patch.object(postings, "LEAST_ROWS", 10**9):
         found = recalled(plain)
     shutil.rmtree(folder / "copy.db-index", ignore_errors=True)
     copy.unlink()
@@ -175,9 +175,9 @@ def test_codes_of_forgotten_rows_are_zeros(size: int) -> None:
     """Also far behind the first block of codes, which the library's own check would refuse."""
     pytest.importorskip("faiss")
     vectors = np.random.default_rng(1).standard_normal((size, 16)).astype(np.float32)
-    made = codes.Codes.trained(vectors)
+    made = postings.Codes.trained(vectors)
     made.follow(vectors)
-    kept = codes.Codes.of(16, size, made.table.copy(), made.book.copy())
+    kept = postings.Codes.of(16, size, made.table.copy(), made.book.copy())
     gone = [7, size - 59]
     for one in (made, kept):
         one.clear(gone)

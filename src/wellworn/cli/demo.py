@@ -59,14 +59,6 @@ QUESTIONS = (
     ("bruno", "What can Bruno not eat?"),
 )
 WORDS_OF_BRUNO = ("bruno", "walnut", "lighthouse")
-REASONS = {
-    "terms": "same words",
-    "meaning": "same meaning",
-    "answers": "answers a question",
-    "speaker": "said by the one asked about",
-    "recency": "recent",
-    "linked": "linked to a hit",
-}
 
 
 @app.command("demo", epilog="Example: wellworn demo", rich_help_panel=EVERYDAY)
@@ -142,8 +134,9 @@ def _recall(page: Console, memory: Memory) -> None:
 
 def _why(hit: Hit) -> str:
     """The two factors that speak most for the hit."""
-    helpful = sorted(((value, name) for name, value in hit.factors.items() if value >= 0.2), reverse=True)
-    return ", ".join(f"{REASONS.get(name, name)} {value:+.1f}" for value, name in helpful[:2])
+    helpful = [factor for factor in hit.explanation if factor.contribution >= 0.2]
+    helpful.sort(key=lambda factor: -factor.contribution)
+    return ", ".join(f"{factor.words} {factor.contribution:+.1f}" for factor in helpful[:2])
 
 
 def _forget(page: Console, memory: Memory, path: Path) -> Receipt:

@@ -238,7 +238,8 @@ def recall(
         found = memory.recall(
             text_from(query, "QUERY"), k=k, **filters, **options.given(recursion=recursion, deadline_s=deadline)
         )
-        newer = {hit.entry.id: replaced_by(memory, hit.entry.id) for hit in found if hit.outdated or as_of is None}
+        shown = [hit.entry.id for hit in found if hit.outdated or as_of is None]
+        newer = {id: memory.engine.changer.replacements(id, scope=target.scope) for id in shown}
     block = found.context(max_tokens=max_tokens) if context else ""
     if target.json:
         document = to_plain(found)
@@ -251,12 +252,6 @@ def recall(
         hits = render.hit_table(found.hits, newer=newer, explain=explain)
         render.show(hits, render.step_table(found.trace) if explain else None)
         _say_recall(found, target)
-
-
-def replaced_by(memory: Memory, id: str) -> list[Entry]:
-    """The visible entries that an entry was replaced by."""
-    newer = [link.source for link in memory.links(id) if (link.type, link.target) == ("supersedes", id)]
-    return [memory.get(one) for one in newer]
 
 
 def _say_recall(found: Recall, target: Target) -> None:

@@ -22,7 +22,7 @@ from wellworn.core.plain import from_plain
 from wellworn.core.wellformed import counted
 
 if TYPE_CHECKING:
-    from wellworn.reflection.values import Reflection
+    from wellworn.reflection import Reflection
 
 
 app = typer.Typer(no_args_is_help=True, help="Dialogues: add turns, end, list, show.")

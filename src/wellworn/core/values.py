@@ -23,6 +23,11 @@ from wellworn.core.wellformed import HIDDEN
 Progress = Callable[[int, int], None]
 """Called with what is done and what there is to do."""
 
+
+def unwatched(done: int, total: int) -> None:
+    """The progress of a call that nobody watches."""
+
+
 # -- words ------------------------------------------------------------
 Kind = Literal["fact", "preference", "pattern", "note", "episode", "strategy", "guardrail", "summary"]
 State = Literal["active", "superseded", "flagged", "pruned"]
@@ -178,6 +183,34 @@ def altered(value: T, /, **fields: Any) -> T:  # any field of it
     return made
 
 
+FACTOR_WORDS: dict[str, tuple[str, str]] = {
+    "terms": ("same words", "it has your words"),
+    "meaning": ("similar meaning", "its meaning is close"),
+    "similarity": ("similar meaning", "its meaning is close"),
+    "question": ("only asks", ""),
+    "answers": ("answers a question", "it followed a question like this"),
+    "speaker": ("said by the person named", "it is about the person you name"),
+    "assistant": ("said by an assistant", ""),
+    "length": ("length", ""),
+    "recency": ("recent", "it is recent"),
+    "date": ("of the date named", "it is from the time you ask about"),
+    "unsure": ("uncertain", ""),
+    "reliability": ("proved itself", ""),
+    "linked": ("linked to another hit", ""),
+    "holds": ("holds at the time asked about", ""),
+    "layer": ("more specific", ""),
+    "whose": ("about somebody else", ""),
+    "direct": ("says what was or may be, or does not speak of you", ""),
+    "told": ("told", "you told me, and it still holds"),
+    "rare": ("shares a rare name", ""),
+    "found": ("found on the way", ""),
+    "learned": ("like what you chose before", "it helped with questions like this"),
+    "in_vain": ("did not help before", ""),
+    "diversity": ("says what another hit says", ""),
+}
+"""By factor of a score, what it is, and why it speaks for a hit as one would say it; others are named as they are."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Factor:
     """One named addend of a hit's score: `weight` × `value` = `contribution`."""
@@ -189,6 +222,16 @@ class Factor:
     @property
     def contribution(self) -> float:
         return self.value * self.weight + 0.0  # never a negative zero
+
+    @property
+    def words(self) -> str:
+        """What it is, in plain words."""
+        return FACTOR_WORDS.get(self.name, (self.name, ""))[0]
+
+    @property
+    def sentence(self) -> str:
+        """Why it speaks for a hit; empty where that says little to a person."""
+        return FACTOR_WORDS.get(self.name, ("", ""))[1]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,21 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from wellworn.core.errors import Conflict, InvalidInput
-from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Link, Partition, Scope, Version
-from wellworn.ingest.hashing import content_hash
+from wellworn.core.wellformed import count_tokens
+from wellworn.ingest import validate
 from wellworn.ingest.outdate import hold_again, leads, outdate
 from wellworn.ingest.remember import Writer, scrubbed_values
-from wellworn.ingest.validate import (
-    CHECKS,
-    TimeLike,
-    as_time,
-    checked_fraction,
-    checked_id,
-    checked_link_type,
-    checked_state,
-    refuse_backwards,
-)
+from wellworn.ingest.terms import content_hash
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Store, Tx
 
@@ -49,7 +40,7 @@ class Changer:
         if unknown or not changes:
             problem = f"cannot change {', '.join(unknown)}" if unknown else "nothing to change"
             raise InvalidInput("edit", problem, f"fields are {', '.join(EDITABLE)}")
-        entry_id = checked_id(entry_id)
+        entry_id = validate.checked_id(entry_id)
         wanted = self._checked(changes, self._visible(entry_id, scope).partition)
         while True:
             before = self._visible(entry_id, scope)
@@ -70,11 +61,13 @@ class Changer:
                 audit(tx, _event(after, "edit", fields=", ".join(sorted(wanted))))
             return after
 
-    def supersede(self, old_id: str, new_id: str, *, scope: Scope, at: TimeLike = None, wrong: bool = False) -> Entry:
-        old_id, new_id = checked_id(old_id), checked_id(new_id)
+    def supersede(
+        self, old_id: str, new_id: str, *, scope: Scope, at: validate.TimeLike = None, wrong: bool = False
+    ) -> Entry:
+        old_id, new_id = validate.checked_id(old_id), validate.checked_id(new_id)
         if old_id == new_id:
             raise InvalidInput("new", f"{new_id!r} cannot replace itself")
-        moment = as_time("at", at)
+        moment = validate.as_time("at", at)
         with self._store.transact() as tx:
             old, new = (tx.one(scope.partitions(), id) for id in (old_id, new_id))
             state = "pruned" if wrong else "superseded"
@@ -86,11 +79,13 @@ class Changer:
 
     def link(self, source: str, target: str, type_: str, *, scope: Scope, confidence: float) -> Link:
         """The link as it stands: drawn now, or before. A link drawn by hand replaces an automatic one."""
-        source, target = checked_id(source), checked_id(target)
+        source, target = validate.checked_id(source), validate.checked_id(target)
         if source == target:
             raise InvalidInput("link", f"entry {source!r} cannot be linked to itself")
-        sure, now = checked_fraction("confidence", confidence), self._clock()
-        link = Link(source=source, target=target, type=checked_link_type(type_), created_at=now, confidence=sure)
+        sure, now = validate.checked_fraction("confidence", confidence), self._clock()
+        link = Link(
+            source=source, target=target, type=validate.checked_link_type(type_), created_at=now, confidence=sure
+        )
         with self._store.transact() as tx:
             first, _ = (tx.one(scope.partitions(), id) for id in (source, target))
             self._refuse_ring(source, target, link.type)
@@ -106,10 +101,10 @@ class Changer:
             raise InvalidInput("link", f"{target!r} already {type_} {source!r}, directly or through others")
 
     def unlink(self, source: str, target: str, type_: str, *, scope: Scope) -> bool:
-        source, target = checked_id(source), checked_id(target)
+        source, target = validate.checked_id(source), validate.checked_id(target)
         with self._store.transact() as tx:
             first, second = (tx.one(scope.partitions(), id) for id in (source, target))
-            removed = tx.remove_link(source, target, checked_link_type(type_))
+            removed = tx.remove_link(source, target, validate.checked_link_type(type_))
             if removed and type_ == "supersedes":
                 hold_again(tx, second, first, self._clock())
             if removed:
@@ -123,6 +118,11 @@ class Changer:
         ends = {end for link in found for end in (link.source, link.target)}
         seen = self._store.get(scope.partitions(), sorted(ends))
         return [link for link in found if link.source in seen and link.target in seen]
+
+    def replacements(self, entry_id: str, *, scope: Scope) -> list[Entry]:
+        """What replaced an entry, or a part of it, as far as the scope sees it."""
+        links = [link for link in self._store.links([entry_id], types=["supersedes"]) if link.target == entry_id]
+        return [*self._store.get(scope.partitions(), [link.source for link in links]).values()]
 
     def history(self, entry_id: str, *, scope: Scope) -> list[Version]:
         """The replaced states, then the present one; each is labelled with the change that brought it about."""
@@ -140,19 +140,19 @@ class Changer:
         for name in _NEVER_NONE:
             if name in changes and changes[name] is None:
                 raise InvalidInput(name, "needs a value")
-        checks = {**CHECKS, "state": checked_state}
+        checks = {**validate.CHECKS, "state": validate.checked_state}
         wanted = {name: checks[name](value) for name, value in changes.items()}
         scrubbing = self._writer.scrubbing
         return scrubbed_values(wanted, scrubbing.stored(partition)) if scrubbing.on else wanted
 
     def _visible(self, entry_id: str, scope: Scope) -> Entry:
-        return self._store.one(scope.partitions(), checked_id(entry_id))
+        return self._store.one(scope.partitions(), validate.checked_id(entry_id))
 
 
 def _edited(entry: Entry, wanted: Mapping[str, Any], now: datetime) -> Entry:
     """The entry with the changes and everything that follows from them."""
     after: Entry = replace(entry, **wanted, updated_at=max(now, entry.updated_at))
-    refuse_backwards(after.valid_from, after.valid_to)
+    validate.refuse_backwards(after.valid_from, after.valid_to)
     if after.state == "superseded" and after.valid_to is None:
         raise InvalidInput("state", "a superseded entry needs valid_to", "supersede it by the entry that replaced it")
     return replace(after, content_hash=content_hash(after), token_count=count_tokens(after.text))

@@ -15,7 +15,7 @@ from dataclasses import field
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import regex
-from wellworn.core.tokens import count_tokens
+from wellworn.core.wellformed import count_tokens
 
 LEAST_TOKENS = 200
 """From this size on a piece ends before the next heading, or at a paragraph."""

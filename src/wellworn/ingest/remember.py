@@ -22,15 +22,15 @@ from typing import Any
 
 from wellworn.core.clock import Clock, NewId, aware
 from wellworn.core.errors import InvalidInput
+from wellworn.core.scope import MAX_NAME_CHARS, Partition, Scope
 from wellworn.core.spans import span
-from wellworn.core.tokens import count_tokens
-from wellworn.core.values import MAX_NAME_CHARS, Entry, Link, LinkType, Partition, Progress, Scope, altered, filled
+from wellworn.core.values import Entry, Link, LinkType, Progress, altered, filled, unwatched
+from wellworn.core.wellformed import count_tokens
 from wellworn.ingest.chunk import STEP, chunk, is_short
-from wellworn.ingest.hashing import hash_of, thread_of
 from wellworn.ingest.outdate import replace_older
 from wellworn.ingest.replaces import SURE
 from wellworn.ingest.scrub import Scrubber, ScrubberSpec, Scrubbing, choose_scrubbing, scrubbed_json
-from wellworn.ingest.terms import embedding_text, record_of, records_of
+from wellworn.ingest.terms import embedding_text, hash_of, record_of, records_of, thread_of
 from wellworn.ingest.validate import CHECKS, MAX_TAGS, Draft, check
 from wellworn.models.port import Embedder, check_served
 from wellworn.store.events import Event, audit
@@ -74,22 +74,21 @@ class Writer:
         other.scrubbing = scrubbing
         return other
 
-    def remember(self, drafts: Sequence[Draft], *, scope: Scope, progress: Progress | None = None) -> list[str]:
+    def remember(self, drafts: Sequence[Draft], *, scope: Scope, progress: Progress = unwatched) -> list[str]:
         """Store the drafts and return the ids of their entries in order; nothing is stored if any draft is bad."""
         with span("remember") as note:
             ids = self._remember(drafts, scope, progress)
             note(texts=len(drafts), entries=len(ids), first=ids[0] if ids else None)
         return ids
 
-    def _remember(self, drafts: Sequence[Draft], scope: Scope, progress: Progress | None) -> list[str]:
+    def _remember(self, drafts: Sequence[Draft], scope: Scope, progress: Progress) -> list[str]:
         now = self.clock()
         entries = [
             entry
             for number, draft in enumerate(drafts)
             for entry in self._chunked(self._checked(number, draft, scope, now, len(drafts)))
         ]
-        if progress is not None:
-            progress(0, len(entries))
+        progress(0, len(entries))
         # All are embedded before the first is stored: a provider that fails leaves nothing half done.
         batches = [entries[start : start + BATCH_ENTRIES] for start in range(0, len(entries), BATCH_ENTRIES)]
         ids: list[str] = []
@@ -97,8 +96,7 @@ class Writer:
             replaced = self.replaced_by(prepared) if len(entries) <= MOST_COMPARED else []
             with self.transact(tenant=scope.tenant) as tx:
                 ids += _keep_replacing(tx, prepared, replaced, now) if replaced else keep_all(tx, prepared, now)
-            if progress is not None:
-                progress(len(ids), len(entries))
+            progress(len(ids), len(entries))
         return ids
 
     def _checked(self, number: int, draft: Draft, scope: Scope, now: datetime, total: int) -> Entry:

@@ -65,7 +65,7 @@ def choose_scrubbing(spec: ScrubberSpec, store: Store, *, clock: Clock) -> Scrub
         return spec
     if callable(spec):
         return Scrubbing(spec)
-    from wellworn.ingest.pii.mask import RuleScrubbing, check_mode
+    from wellworn.ingest.pii import RuleScrubbing, check_mode
 
     check_mode(spec)
     return RuleScrubbing(spec, store, clock=clock)

@@ -11,10 +11,9 @@ from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.lazy import regex
 from wellworn.core.spans import span
 from wellworn.core.values import Entry, Job, Partition, Scope, Turn, altered
-from wellworn.ingest.hashing import content_hash, thread_of
 from wellworn.ingest.outdate import replace_older
 from wellworn.ingest.remember import Writer, keep
-from wellworn.ingest.terms import content_words, terms
+from wellworn.ingest.terms import content_hash, content_words, terms, thread_of
 from wellworn.ingest.utterance import ASSISTANT_ROLES, telling_words
 from wellworn.ingest.validate import Draft, TimeLike, checked_line, checked_seconds, checked_session_id
 from wellworn.store.port import NewEntry, Store, Tx

@@ -18,22 +18,20 @@ from typing import Any, TypedDict, TypeVar, cast
 from wellworn.core.clock import EPOCH
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, ScopeError, UnknownKind
+from wellworn.core.scope import MAX_NAME_CHARS, Layer, Partition, Scope
 from wellworn.core.values import (
     KINDS,
     LINK_TYPES,
-    MAX_NAME_CHARS,
     STATES,
     Entry,
     Kind,
-    Layer,
     LinkType,
-    Partition,
     Progress,
-    Scope,
     State,
     Trust,
     altered,
     filled,
+    unwatched,
 )
 
 MAX_TEXT_BYTES = 1_000_000
@@ -199,10 +197,11 @@ def checked_count(name: str, value: object, *, least: int = 0, most: int = 2**31
     return value
 
 
-def checked_progress(progress: object) -> Progress | None:
+def checked_progress(progress: object) -> Progress:
+    """What is told how far a call has come; for None, nobody."""
     if progress is not None and not callable(progress):
         raise InvalidInput("progress", f"{shown(progress)} cannot be called", "give a function of done and total")
-    return cast("Progress | None", progress)
+    return unwatched if progress is None else cast("Progress", progress)
 
 
 def checked_path(name: str, path: object) -> Path:

@@ -20,10 +20,11 @@ from wellworn.core.values import Entry, Hit, Recall
 from wellworn.core.wellformed import counted
 from wellworn.ingest.terms import content_words
 from wellworn.ingest.utterance import asks_for_all, only_reacts, telling_words, wants_answer, wants_work
+from wellworn.ingest.validate import checked_scope
 from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext
 from wellworn.memory import Memory
 from wellworn.models.port import Message, Model, Request
-from wellworn.reflection.values import Reflection
+from wellworn.reflection import Reflection
 
 UNKNOWN = "I do not know that. Tell me, and I will remember it."
 NOTED = "Noted."
@@ -57,18 +58,6 @@ _WEAK = 0.3
 _CLOSE = 0.8
 """Further hits with this share of the best score are told too."""
 _MOST_TOLD = 3
-_REASONS = {
-    "terms": "it has your words",
-    "meaning": "its meaning is close",
-    "similarity": "its meaning is close",
-    "answers": "it followed a question like this",
-    "speaker": "it is about the person you name",
-    "date": "it is from the time you ask about",
-    "recency": "it is recent",
-    "learned": "it helped with questions like this",
-    "told": "you told me, and it still holds",
-}
-"""What a factor of the score says, in words. Those without words say little to a person."""
 _LEAST_SHARE = 0.15
 """A factor below this share of the score is no reason."""
 
@@ -173,8 +162,7 @@ def _words_of(entry: Entry) -> str:
 def _reasons(hit: Hit) -> str:
     least = max(_LEAST_SHARE * hit.score, 1e-9)
     factors = sorted(hit.explanation, key=lambda factor: -factor.contribution)
-    counted = [one.name for one in factors if one.contribution >= least and one.name in _REASONS]
-    found = [*dict.fromkeys(_REASONS[name] for name in counted)]
+    found = [*dict.fromkeys(one.sentence for one in factors if one.contribution >= least and one.sentence)]
     found += ["you have told me something newer since"] if hit.outdated else []
     return ", ".join(found[:-1]) + (" and " if len(found) > 1 else "") + found[-1] if found else "nothing is nearer"
 
@@ -307,13 +295,10 @@ class Conversation:
 
     def _replacements(self, found: Recall) -> dict[str, list[Entry]]:
         """What replaced the hits, or a part of them."""
-        newer: dict[str, list[Entry]] = {}
         with suppress(WellwornError):  # the answer leaves out what was then
-            for hit in found.hits:
-                links = self._memory.links(hit.entry.id)
-                ends = [one.source for one in links if (one.type, one.target) == ("supersedes", hit.entry.id)]
-                newer[hit.entry.id] = [self._memory.get(one) for one in ends]
-        return newer
+            changer, scope = self._memory.engine.changer, checked_scope(self._memory.scope)
+            return {hit.entry.id: changer.replacements(hit.entry.id, scope=scope) for hit in found.hits}
+        return {}
 
     def _replaced(self) -> list[str]:
         """Make memories of the last statement; says what it replaces."""

@@ -20,13 +20,11 @@ import numpy as np
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
-from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Hit, Partition
-from wellworn.core.wellformed import well_formed
+from wellworn.core.wellformed import count_tokens, well_formed
 from wellworn.engine import Engine
-from wellworn.ingest.hashing import hash_of
 from wellworn.ingest.scrub import scrubbed_json
-from wellworn.ingest.terms import record_of
+from wellworn.ingest.terms import hash_of, record_of
 from wellworn.ingest.validate import MAX_TEXT_BYTES
 from wellworn.store.events import Event, audit
 from wellworn.store.port import NewEntry, Selection, Tx

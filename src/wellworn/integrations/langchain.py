@@ -24,10 +24,10 @@ from wellworn.core.fence import MIN_CONFIDENCE, NOTHING
 from wellworn.core.values import Entry, Scope
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.validate import checked_count, checked_flag, checked_k, checked_session_id
+from wellworn.integrations import checked_memory, off_loop
 from wellworn.integrations.rmm_bank import Retrieved, RMMContext, Utterance, WellwornBank, user_of
-from wellworn.integrations.support import checked_memory, off_loop
 from wellworn.memory import Memory
-from wellworn.reflection.values import ReflectionSettings
+from wellworn.reflection import ReflectionSettings
 from wellworn.search.filters import Filters
 
 try:

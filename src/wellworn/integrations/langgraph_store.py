@@ -15,26 +15,12 @@ from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.values import MAX_NAME_CHARS, Layer, Partition, Scope
 from wellworn.core.wellformed import well_formed
 from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_count
+from wellworn.integrations import checked_memory
 from wellworn.integrations.items import Items, PutItem, StoredItem, check_filter, encoded, matches
-from wellworn.integrations.support import checked_memory
 from wellworn.memory import Memory
 
 try:
-    from langgraph.store.base import (
-        BaseStore,
-        GetOp,
-        InvalidNamespaceError,
-        Item,
-        ListNamespacesOp,
-        MatchCondition,
-        Op,
-        PutOp,
-        Result,
-        SearchItem,
-        SearchOp,
-        get_text_at_path,
-        validate_op_namespace,
-    )
+    from langgraph.store import base
 except ModuleNotFoundError as error:
     raise MissingExtra("WellwornStore", "langchain") from error
 
@@ -45,7 +31,7 @@ _MARK = "langgraph:"
 """What the ids of these partitions begin with, so that no other agent's id is one of them."""
 
 
-class WellwornStore(BaseStore):
+class WellwornStore(base.BaseStore):
     """LangGraph's long-term memory in a wellworn file, for one tenant.
 
     `fields` are the paths of a value that a search looks at, `["$"]` for all of it; `put(index=…)` overrides them for
@@ -64,7 +50,7 @@ class WellwornStore(BaseStore):
         """Return the scope under which `Memory` sees the items of a namespace, to export, count or forget them."""
         return Scope(tenant=self._tenant, agent=self._partition(namespace).layer_id)
 
-    def batch(self, ops: Iterable[Op]) -> list[Result]:
+    def batch(self, ops: Iterable[base.Op]) -> list[base.Result]:
         """Run operations: reads see what was there before, then all writes happen in one transaction.
 
         Of several puts under one key the last counts. If one is refused, nothing is written.
@@ -72,27 +58,27 @@ class WellwornStore(BaseStore):
         ops = list(ops)
         for op in ops:
             _check(op)
-        puts = [self._put_of(op) for op in ops if isinstance(op, PutOp)]
-        got = self._items.get((self._partition(op.namespace), op.key) for op in ops if isinstance(op, GetOp))
+        puts = [self._put_of(op) for op in ops if isinstance(op, base.PutOp)]
+        got = self._items.get((self._partition(op.namespace), op.key) for op in ops if isinstance(op, base.GetOp))
         results = [self._answer(op, got) for op in ops]
         if puts:
             self._items.put(puts)
             self._items.drop_empty(put.partition for put in puts if put.value is None)
         return results
 
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+    async def abatch(self, ops: Iterable[base.Op]) -> list[base.Result]:
         """Run operations on a thread, so that the event loop is never held up."""
         return await asyncio.to_thread(self.batch, list(ops))
 
-    def _answer(self, op: Op, got: Mapping[tuple[Partition, str], StoredItem]) -> Result:
-        if isinstance(op, GetOp):
+    def _answer(self, op: base.Op, got: Mapping[tuple[Partition, str], StoredItem]) -> base.Result:
+        if isinstance(op, base.GetOp):
             item = got.get((self._partition(op.namespace), op.key))
-            return None if item is None else Item(**_fields_of(item))
-        if isinstance(op, SearchOp):
-            return [SearchItem(**_fields_of(item), score=score) for item, score in self._search(op)]
-        return self._namespaces(op) if isinstance(op, ListNamespacesOp) else None
+            return None if item is None else base.Item(**_fields_of(item))
+        if isinstance(op, base.SearchOp):
+            return [base.SearchItem(**_fields_of(item), score=score) for item, score in self._search(op)]
+        return self._namespaces(op) if isinstance(op, base.ListNamespacesOp) else None
 
-    def _put_of(self, op: PutOp) -> PutItem:
+    def _put_of(self, op: base.PutOp) -> PutItem:
         paths = self._fields if op.index is None else () if op.index is False else _checked_paths("index", op.index)
         return PutItem(
             partition=self._partition(op.namespace),
@@ -101,7 +87,7 @@ class WellwornStore(BaseStore):
             text="" if op.value is None else _text(op.value, paths),
         )
 
-    def _search(self, op: SearchOp) -> list[tuple[StoredItem, float | None]]:
+    def _search(self, op: base.SearchOp) -> list[tuple[StoredItem, float | None]]:
         """With a query, the best come first, then what is not indexed; without one, the newest come first."""
         end = op.offset + op.limit
         partitions = self._under(op.namespace_prefix)
@@ -124,12 +110,14 @@ class WellwornStore(BaseStore):
     def _partition(self, namespace: Namespace) -> Partition:
         name = _MARK + ".".join(namespace)  # LangGraph forbids a full stop in a label
         if len(name) > MAX_NAME_CHARS:
-            raise InvalidNamespaceError(
+            raise base.InvalidNamespaceError(
                 f"Namespace {'.'.join(namespace)[:60]!r}… has {len(name) - len(_MARK)} characters with the full stops "
                 f"between its labels; use at most {MAX_NAME_CHARS - len(_MARK)}"
             )
         if well_formed(name) != name:
-            raise InvalidNamespaceError(f"Namespace {tuple(namespace)!r} holds half a character; decode it as UTF-8")
+            raise base.InvalidNamespaceError(
+                f"Namespace {tuple(namespace)!r} holds half a character; decode it as UTF-8"
+            )
         return Partition(tenant=self._tenant, layer=_LAYER, layer_id=name)
 
     def _under(self, prefix: Sequence[str]) -> list[Partition]:
@@ -138,7 +126,7 @@ class WellwornStore(BaseStore):
         partitions = self._store.partitions(self._tenant, layer=_LAYER, prefix=stem)
         return [one for one in partitions if _namespace(one)[: len(prefix)] == tuple(prefix)]
 
-    def _namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
+    def _namespaces(self, op: base.ListNamespacesOp) -> list[Namespace]:
         """List the namespaces that hold an item, cut at the depth, each once, in order."""
         wanted = op.match_conditions or ()
         fitting = [
@@ -156,17 +144,17 @@ class WellwornStore(BaseStore):
         return [*found][op.offset : op.offset + op.limit]
 
 
-def _check(op: Op) -> None:
+def _check(op: base.Op) -> None:
     """Refuse a bad operation before any other has run."""
-    if not isinstance(op, GetOp | SearchOp | PutOp | ListNamespacesOp):
+    if not isinstance(op, base.GetOp | base.SearchOp | base.PutOp | base.ListNamespacesOp):
         raise InvalidInput("op", f"a {type(op).__name__} is no operation of a store")
-    validate_op_namespace(op)
-    if isinstance(op, SearchOp | ListNamespacesOp):
+    base.validate_op_namespace(op)
+    if isinstance(op, base.SearchOp | base.ListNamespacesOp):
         checked_count("limit", op.limit)
         checked_count("offset", op.offset)
-    if isinstance(op, SearchOp) and op.filter is not None:
+    if isinstance(op, base.SearchOp) and op.filter is not None:
         check_filter(op.filter)
-    if isinstance(op, PutOp) and op.ttl is not None:
+    if isinstance(op, base.PutOp) and op.ttl is not None:
         raise InvalidInput("ttl", "items of this store do not expire", "delete them, or put with ttl=None")
 
 
@@ -179,7 +167,7 @@ def _checked_paths(name: str, paths: object) -> list[str]:
 def _text(value: Mapping[str, Any], paths: Sequence[str]) -> str:
     """Return the text at these paths, one below the other."""
     try:
-        return "\n".join(text for path in paths for text in get_text_at_path(value, path) if text)
+        return "\n".join(text for path in paths for text in base.get_text_at_path(value, path) if text)
     except (TypeError, ValueError, RecursionError):
         encoded(value)  # says what is wrong with it
         raise
@@ -190,7 +178,7 @@ def _namespace(partition: Partition) -> Namespace:
     return tuple(name.split(".")) if name else ()
 
 
-def _fits(namespace: Namespace, condition: MatchCondition) -> bool:
+def _fits(namespace: Namespace, condition: base.MatchCondition) -> bool:
     """Whether a namespace begins or ends like the path; `*` stands for any label."""
     path = tuple(condition.path)
     if condition.match_type not in ("prefix", "suffix"):

@@ -28,16 +28,8 @@ from wellworn.core.lazy import regex
 from wellworn.core.locks import ForkLock
 from wellworn.core.values import Entry, Hit, Recall, Scope, fence_item
 from wellworn.core.wellformed import clean_text, shortened
-from wellworn.ingest.validate import (
-    MAX_QUERY_CHARS,
-    checked_count,
-    checked_flag,
-    checked_k,
-    checked_scope,
-    checked_session_id,
-    checked_tags,
-)
-from wellworn.integrations.support import Faults, checked_memory, off_loop
+from wellworn.ingest import validate
+from wellworn.integrations import Faults, checked_memory, off_loop
 from wellworn.memory import Memory
 from wellworn.search.filters import Filters
 
@@ -90,7 +82,7 @@ def memory_block(
     """Like `format_memory_context`, with the number of hits shown."""
     natural, tag = checked_format(format) == "natural", checked_tag(tag)
     moment = aware(lambda: now)() if now is not None else system_clock()
-    room = checked_count("max_chars", max_chars) - len(f"<{tag}>\n</{tag}>")
+    room = validate.checked_count("max_chars", max_chars) - len(f"<{tag}>\n</{tag}>")
     lines: list[str] = []
     for place, (hit, relevance) in enumerate(zip(hits, relevances(hits), strict=True)):
         before, text, after = _framed(hit, relevance, moment, place if numbered else None, natural=natural)
@@ -233,25 +225,27 @@ class MemoryMiddleware:
         citations: bool = True,
     ) -> None:
         bound = checked_memory(memory).scope
-        scope = checked_scope(bound if scope is None else scope)
+        scope = validate.checked_scope(bound if scope is None else scope)
         scope.home()
         Filters.of(min_score=min_score, min_confidence=min_confidence)
         if auto_summarize_threshold is not None:
-            checked_count("auto_summarize_threshold", auto_summarize_threshold, least=1)
-        self.session_id = f"loop-{TimeOrderedIds()()}" if session_id is None else checked_session_id(session_id)
-        self.rule = rule_of(checked_tag(tag), citations=checked_flag("citations", citations))
+            validate.checked_count("auto_summarize_threshold", auto_summarize_threshold, least=1)
+        self.session_id = (
+            f"loop-{TimeOrderedIds()()}" if session_id is None else validate.checked_session_id(session_id)
+        )
+        self.rule = rule_of(checked_tag(tag), citations=validate.checked_flag("citations", citations))
         """Stands after the system prompt whenever memories follow: the same text on every turn."""
         self.nothing = nothing_in(tag)
         """Stands there instead when a recall found nothing relevant."""
         self._memory = memory.for_scope(scope)
-        self._max_results, self._min_score = checked_k(max_results), min_score
+        self._max_results, self._min_score = validate.checked_k(max_results), min_score
         self._min_confidence = min_confidence
-        limit = checked_count("max_chars", max_chars)
+        limit = validate.checked_count("max_chars", max_chars)
         self._block_of = partial(
             memory_block, format=checked_format(format), tag=tag, max_chars=limit, numbered=citations
         )
-        self._tags = checked_tags([store_topic])
-        self._stores = checked_flag("store_responses", store_responses)
+        self._tags = validate.checked_tags([store_topic])
+        self._stores = validate.checked_flag("store_responses", store_responses)
         self._threshold = auto_summarize_threshold
         self._citations = citations
         self._clock = memory.engine.clock
@@ -359,11 +353,14 @@ class MemoryMiddleware:
         if shown is not None and context.turn > shown.turn:
             return shown.block
         self._pending.pop(question)  # a citation must not count for a recall that was not shown
-        query = clean_text(question if question.strip() else context.conversation_history[-MAX_QUERY_CHARS:])
+        query = clean_text(question if question.strip() else context.conversation_history[-validate.MAX_QUERY_CHARS :])
         if not query.strip():
             return MemoryBlock("", 0)
         recall = self._memory.recall(
-            query[:MAX_QUERY_CHARS], k=self._max_results, min_score=self._min_score, min_confidence=self._min_confidence
+            query[: validate.MAX_QUERY_CHARS],
+            k=self._max_results,
+            min_score=self._min_score,
+            min_confidence=self._min_confidence,
         )
         block = self._block_of(recall.hits, now=self._clock())
         if self._min_confidence and recall.searched and not recall.hits:

@@ -14,7 +14,7 @@ from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.fence import fenced_block
 from wellworn.core.values import Entry, Scope, fence_item
 from wellworn.ingest.validate import MAX_QUERY_CHARS
-from wellworn.integrations.support import Faults
+from wellworn.integrations import Faults
 from wellworn.memory import Memory
 
 _EVERYTHING = 1_000_000

@@ -43,15 +43,15 @@ from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import Entry, Scope, Turn
 from wellworn.core.wellformed import well_formed
 from wellworn.ingest.validate import checked_k
+from wellworn.integrations import Faults
 from wellworn.integrations.rmm_bank import Retrieved, Utterance, block_of
-from wellworn.integrations.support import Faults
 from wellworn.learning.residual import CANDIDATES, ETA, SHOWN, TAU, Rates, Residual, sample
 from wellworn.models.langchain import LangChainModel
+from wellworn.reflection import Candidate, ReflectionSettings
 from wellworn.reflection.compare import group_same
 from wellworn.reflection.decide import Proposal, decide
 from wellworn.reflection.extract import by_model, evidence_of, windows
 from wellworn.reflection.reflector import SIMILAR
-from wellworn.reflection.values import Candidate, ReflectionSettings
 
 Numbers = npt.NDArray[np.float64]
 SearchKwargs = Callable[[str], Mapping[str, Any]]

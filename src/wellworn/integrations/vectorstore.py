@@ -14,8 +14,7 @@ from typing import Any
 from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.values import Entry, Hit, Scope
 from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_count, checked_scope
-from wellworn.integrations import items
-from wellworn.integrations.support import checked_memory
+from wellworn.integrations import checked_memory, items
 from wellworn.memory import Memory
 from wellworn.models.choose import choose_embedder
 from wellworn.models.port import Embedder, check_served

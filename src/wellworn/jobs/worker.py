@@ -20,7 +20,7 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import LeaseLost, StoreClosed, WellwornError
 from wellworn.core.locks import ForkLock
 from wellworn.core.spans import span
-from wellworn.core.values import Job, Partition, Progress
+from wellworn.core.values import Job, Partition, Progress, unwatched
 from wellworn.jobs.queue import LEASE_S, Queue, list_jobs, told
 
 Handler = Callable[[Job], object]
@@ -88,7 +88,7 @@ class Worker:
         job = self._queue.claim(self.name, lease_s=self._lease_s, kinds=list(self._handlers), tenants=whose)
         return None if job is None else self._run(job)
 
-    def run_until_empty(self, *, tenants: Sequence[str] | None = None, progress: Progress | None = None) -> int:
+    def run_until_empty(self, *, tenants: Sequence[str] | None = None, progress: Progress = unwatched) -> int:
         """Run jobs until none is due, those included that others add meanwhile; returns how many runs that were.
 
         `progress(done, total)` is called after each.
@@ -103,8 +103,7 @@ class Worker:
         done = 0
         while self.run_one(tenants=tenants) is not None:
             done += 1
-            if progress is not None:
-                progress(done, max(done, len(waiting)))
+            progress(done, max(done, len(waiting)))
         return done
 
     @contextmanager

@@ -23,8 +23,7 @@ import msgspec
 
 from wellworn.core.locks import ForkLock
 from wellworn.core.values import KINDS, Entry
-from wellworn.ingest.hashing import hash64, signed64
-from wellworn.ingest.terms import name_hash
+from wellworn.ingest.terms import hash64, name_hash, signed64
 
 MOST_OUTCOMES = 1000
 """A person's last outcomes that are read from the log."""

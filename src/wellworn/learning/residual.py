@@ -31,7 +31,7 @@ import numpy as np
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.values import Partition
-from wellworn.ingest.hashing import hash64
+from wellworn.ingest.terms import hash64
 from wellworn.learning.policy import Replay
 from wellworn.learning.ranker import Array, Flags, example_of
 from wellworn.learning.records import LoggedRecall, drop_policies, put_policy, stored_policy

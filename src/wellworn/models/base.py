@@ -21,8 +21,7 @@ import numpy.typing as npt
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import EmbeddingFailed, InvalidInput, ModelFailed, WellwornError
-from wellworn.core.tokens import count_tokens
-from wellworn.core.wellformed import well_formed
+from wellworn.core.wellformed import count_tokens, well_formed
 from wellworn.models.port import Embedder, Matrix, Model, Reply, Request, unit_rows
 
 # Any: lists of lists, numpy arrays and tensors with __array__ are all fine; `EmbedderBase` checks the numbers.

@@ -25,7 +25,7 @@ from itertools import islice
 from wellworn.core.clock import NewId
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import TransferError
-from wellworn.core.values import Entry, Link, Partition, Progress, Scope
+from wellworn.core.values import Entry, Link, Partition, Progress, Scope, unwatched
 from wellworn.ingest.remember import Writer, scrubbed_entry
 from wellworn.ingest.scrub import Scrubber, Scrubbing, scrubbed_json
 from wellworn.ingest.terms import record_of
@@ -235,7 +235,7 @@ def _scrubbed(entry: Entry, scrub: Scrubber) -> Entry:
 
 
 def admit(
-    bundle: Bundle, store: Store, writer: Writer, *, scope: Scope | None = None, progress: Progress | None = None
+    bundle: Bundle, store: Store, writer: Writer, *, scope: Scope | None = None, progress: Progress = unwatched
 ) -> Loaded:
     """Write what is new in a coherent bundle; with a scope, nothing is written outside of it (`bundle.rehomed`).
 
@@ -263,8 +263,7 @@ def admit(
         with store.transact() as tx:
             outcomes = admit_log(store, tx, bundle.recalls, bundle.outcomes, bundle.tenants)
         loaded = replace(loaded, outcomes=outcomes)
-    if progress is not None:
-        progress(len(bundle.entries), len(bundle.entries))
+    progress(len(bundle.entries), len(bundle.entries))
     return loaded
 
 
@@ -280,7 +279,7 @@ def _with_free_ids(bundle: Bundle, there: dict[str, Entry], new_id: NewId | None
 
 
 def _records(
-    entries: Sequence[Entry], bundle: Bundle, store: Store, writer: Writer, progress: Progress | None
+    entries: Sequence[Entry], bundle: Bundle, store: Store, writer: Writer, progress: Progress
 ) -> dict[str, NewEntry]:
     """Index records for all of them, and vectors: the bundle's where they fit, else made in batches."""
     vectors = bundle.vectors if bundle.model is not None and bundle.model == store.model() else {}
@@ -293,8 +292,7 @@ def _records(
     for start in range(0, len(rest), BATCH):
         for record in writer.records_of(rest[start : start + BATCH]):
             records[record.entry.id] = record
-        if progress is not None:
-            progress(len(records), len(bundle.entries) + 1)
+        progress(len(records), len(bundle.entries) + 1)
     return records
 
 

@@ -44,7 +44,8 @@ import numpy as np
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, StoreCorrupt
-from wellworn.core.values import JOB_STATES, KINDS, LAYERS, LINK_TYPES, STATES, Entry, Link, Partition, Progress, Turn
+from wellworn.core.scope import LAYERS, Partition
+from wellworn.core.values import JOB_STATES, KINDS, LINK_TYPES, STATES, Entry, Link, Progress, Turn, unwatched
 from wellworn.core.wellformed import counted
 from wellworn.ingest.terms import embedding_text, record_of
 from wellworn.jobs.queue import JOB, job_from, job_problem, put_job, readable_jobs
@@ -54,8 +55,10 @@ from wellworn.ops.files import take_place
 from wellworn.ops.lines import checked_id, is_unit_or_zero, settled
 from wellworn.ops.reembed import model_of
 from wellworn.store.events import EVENT
-from wellworn.store.port import (
-    PAGE,
+from wellworn.store.port import PAGE, Store, Tx
+from wellworn.store.sqlite.driver import Key, is_plain, key_of
+from wellworn.store.sqlite.salvage import Salvaged, salvage
+from wellworn.store.values import (
     EmbeddingModel,
     Flaw,
     IndexRecord,
@@ -63,12 +66,8 @@ from wellworn.store.port import (
     RecordFilter,
     Selection,
     SessionHead,
-    Store,
-    Tx,
     Vector,
 )
-from wellworn.store.sqlite.driver import Key, is_plain, key_of
-from wellworn.store.sqlite.salvage import Salvaged, salvage
 
 SAMPLE = 200
 """How many vectors are made again to compare, where making them costs time or money."""
@@ -108,17 +107,17 @@ class Report:
         return "\n".join([f"{counted(len(lines), 'flaws')} ({repairable:,} repairable) in {checked}{mended}", *lines])
 
 
-def verify(store: Store, embedder: Embedder | None, *, progress: Progress | None = None) -> Report:
+def verify(store: Store, embedder: Embedder | None, *, progress: Progress = unwatched) -> Report:
     """Check every entry, link and turn of the store, and what the engine can see of itself."""
     return _Examination(store, embedder, progress).report()
 
 
-def repair(store: Store, embedder: Embedder | None, *, progress: Progress | None = None) -> Report:
+def repair(store: Store, embedder: Embedder | None, *, progress: Progress = unwatched) -> Report:
     """Rebuild what can be rebuilt; the report says what was mended and what is left."""
 
-    def half(part: int) -> Progress | None:
+    def half(part: int) -> Progress:
         """The progress of the first or second of two walks as progress of both."""
-        return None if progress is None else lambda done, total: progress(part * total + done, 2 * total)
+        return lambda done, total: progress(part * total + done, 2 * total)
 
     before = verify(store, embedder, progress=half(0))
     try:
@@ -134,7 +133,7 @@ def repair(store: Store, embedder: Embedder | None, *, progress: Progress | None
     return Report(flaws=after.flaws, mended=gone, checked=after.checked)
 
 
-def rescue(location: str | Path, key: Key | None = None, *, progress: Progress | None = None) -> tuple[Salvaged, Path]:
+def rescue(location: str | Path, key: Key | None = None, *, progress: Progress = unwatched) -> tuple[Salvaged, Path]:
     """Put a copy with everything readable in the place of a file with broken pages; returns what was copied, and the
     name under which the damaged file is kept. Close every memory on it first."""
     path = Path(location)
@@ -155,7 +154,7 @@ def rescue(location: str | Path, key: Key | None = None, *, progress: Progress |
 class _Examination:
     """One walk over a store."""
 
-    def __init__(self, store: Store, embedder: Embedder | None, progress: Progress | None) -> None:
+    def __init__(self, store: Store, embedder: Embedder | None, progress: Progress) -> None:
         self._store = store
         self._progress = progress
         self._embedder = embedder
@@ -203,8 +202,7 @@ class _Examination:
                     self._add("vector", entry.id, "its vector is not the one its text gives", repairable=True)
                 self._checked["entries"] += len(page)
                 self._links(partition, {entry.id for _, entry in page})
-                if self._progress is not None:
-                    self._progress(min(self._checked["entries"], total), total)
+                self._progress(min(self._checked["entries"], total), total)
             self._sessions(partition)
 
     def _entry(self, entry: Entry, index: IndexRecord | None, vector: Vector | None) -> None:

@@ -27,9 +27,9 @@ from wellworn.core.values import MAX_NAME_CHARS, Entry, Partition, Progress, Sco
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.change import Changer
 from wellworn.ingest.chunk import STEP, chunk
-from wellworn.ingest.hashing import thread_of
 from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.session import ID_THERE, Session, missing_turns
+from wellworn.ingest.terms import thread_of
 from wellworn.ingest.validate import Draft, TimeLike, as_time, check
 from wellworn.ops.files import files_in, open_plain, read_text
 from wellworn.ops.markdown import note_in, split
@@ -121,7 +121,7 @@ class Importer:
         self._skipped: Counter[str] = Counter()
         self._problems: list[str] = []
 
-    def run(self, records: Sequence[Record], *, owner: str | None, progress: Progress | None) -> Imported:
+    def run(self, records: Sequence[Record], *, owner: str | None, progress: Progress) -> Imported:
         """Import the records, those of one owner if one is named. Every batch is durable before the next begins."""
         wanted = self._of_owner(records, owner)
         for start in range(0, len(wanted), BATCH):
@@ -132,8 +132,7 @@ class Importer:
                     self._add(record)
                 elif isinstance(record, Skipped):
                     self._skip(record.where, record.why)
-                if progress is not None:
-                    progress(number, len(wanted))
+                progress(number, len(wanted))
         return Imported(
             source=self._source,
             dry_run=self._dry_run,

@@ -31,18 +31,10 @@ import numpy as np
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.core.plain import from_plain, to_plain
-from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Link, Partition, Turn
-from wellworn.ingest.hashing import content_hash
-from wellworn.ingest.validate import (
-    CHECKS,
-    as_time,
-    checked_count,
-    checked_flag,
-    checked_fraction,
-    checked_line,
-    checked_session_id,
-)
+from wellworn.core.wellformed import count_tokens
+from wellworn.ingest import validate
+from wellworn.ingest.terms import content_hash
 from wellworn.learning.policy import LEVELS, SETTINGS, Tenant, dumps_tenant, loads_tenant
 from wellworn.learning.records import (
     LoggedRecall,
@@ -104,7 +96,7 @@ def _prepared(type_: type[Any], data: object, complete: bool) -> Plain:
     if unknown or missing:
         raise ValueError(f"has unknown fields: {', '.join(unknown[:5])}" if unknown else f"has no field {missing[0]!r}")
     for name in _TIMES & values.keys():
-        values[name] = as_time(name, values[name])
+        values[name] = validate.as_time(name, values[name])
     for name in _NESTED.keys() & values.keys():
         if values[name] is not None:
             values[name] = _prepared(_NESTED[name], values[name], complete)
@@ -186,15 +178,15 @@ def checked_partition(partition: Partition) -> Partition:
 
 
 def _row_int(value: int) -> int:
-    return checked_count("number", value, least=-_MAX_INT, most=_MAX_INT - 1)
+    return validate.checked_count("number", value, least=-_MAX_INT, most=_MAX_INT - 1)
 
 
 def _count(value: int) -> int:
-    return checked_count("number", value, most=_MAX_INT - 1)
+    return validate.checked_count("number", value, most=_MAX_INT - 1)
 
 
 def line(name: str) -> Check:
-    return lambda value: checked_line(name, value)
+    return lambda value: validate.checked_line(name, value)
 
 
 def or_none(check: Check) -> Check:
@@ -209,29 +201,34 @@ _FROM_CALLERS = ("text", "title", "tags", "source", "speaker", "session_id", "tu
 _COUNTERS = ("repeats", "usage_count", "success_count", "failure_count")
 RULES: dict[type[Any], dict[str, Check]] = {
     Entry: {
-        **{name: CHECKS[name] for name in _FROM_CALLERS},
+        **{name: validate.CHECKS[name] for name in _FROM_CALLERS},
         **dict.fromkeys(_COUNTERS, _count),
         "id": checked_id,
         "partition": checked_partition,
-        "evidence": or_empty(CHECKS["evidence"]),
+        "evidence": or_empty(validate.CHECKS["evidence"]),
         "thread": or_none(_row_int),
         "position": or_none(_row_int),
     },
-    Link: {"source": checked_id, "target": checked_id, "confidence": CHECKS["confidence"]},
+    Link: {"source": checked_id, "target": checked_id, "confidence": validate.CHECKS["confidence"]},
     TurnLine: {
         "partition": checked_partition,
-        "session_id": checked_session_id,
-        "number": lambda value: CHECKS["turn_refs"]([value])[0],
+        "session_id": validate.checked_session_id,
+        "number": lambda value: validate.CHECKS["turn_refs"]([value])[0],
         "role": line("role"),
-        "text": CHECKS["text"],
-        "speaker": CHECKS["speaker"],
+        "text": validate.CHECKS["text"],
+        "speaker": validate.CHECKS["speaker"],
         "entry_id": or_none(checked_id),
     },
-    SessionHead: {"partition": checked_partition, "id": checked_session_id, "turns": _count, "reflected": _count},
+    SessionHead: {
+        "partition": checked_partition,
+        "id": validate.checked_session_id,
+        "turns": _count,
+        "reflected": _count,
+    },
     Replaced: {"entry": checked, "change": line("change")},
     EmbeddingModel: {
         "name": line("name"),
-        "width": lambda value: checked_count("width", value, least=1, most=MAX_WIDTH),
+        "width": lambda value: validate.checked_count("width", value, least=1, most=MAX_WIDTH),
     },
 }
 """By type and field. Other modules add the rules of their own lines."""
@@ -312,7 +309,7 @@ def _level(value: str) -> str:
 RULES[RecallLine] = {
     "id": line("id"),
     "partition": checked_partition,
-    "query": or_empty(CHECKS["text"]),
+    "query": or_empty(validate.CHECKS["text"]),
     "profile": line("profile"),
     "level": _level,
     "entries": _ids,
@@ -322,10 +319,10 @@ RULES[OutcomeLine] = {"recall": line("recall")}
 RULES[TenantLine] = {"tenant": line("tenant")}
 _SAYS: dict[str, dict[str, Check]] = {
     "cited": {"entries": _ids},
-    "used": {"quality": lambda value: checked_fraction("quality", value)},
+    "used": {"quality": lambda value: validate.checked_fraction("quality", value)},
     "ignored": {},
-    "refined": {"query": or_empty(CHECKS["text"])},
-    "verdict": {"success": lambda value: checked_flag("success", value)},
+    "refined": {"query": or_empty(validate.CHECKS["text"])},
+    "verdict": {"success": lambda value: validate.checked_flag("success", value)},
 }
 """What an outcome of each kind says."""
 

@@ -30,7 +30,7 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, ScopeError, TransferError
 from wellworn.core.lazy import regex
 from wellworn.core.plain import to_plain
-from wellworn.core.values import Entry, Link, Partition, Progress, Scope
+from wellworn.core.values import Entry, Link, Partition, Progress, Scope, unwatched
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.validate import Draft, check
 from wellworn.ops.bundle import Bundle, Loaded, Written, admit, coherent
@@ -201,7 +201,7 @@ def entry_in(front: Mapping[str, Any], body: str, name: str) -> tuple[Entry, lis
 
 
 def export_folder(
-    store: StoreReader, root: Path, *, partitions: Sequence[Partition], progress: Progress | None = None
+    store: StoreReader, root: Path, *, partitions: Sequence[Partition], progress: Progress = unwatched
 ) -> Written:
     """Write the partitions to a new or empty folder. It appears under its name when it is whole."""
     total = store.counts(partitions)["entries"]
@@ -219,8 +219,7 @@ def export_folder(
             entries += 1
             links += sum(link.source == entry.id for link in around)
             size += len(content)
-            if progress is not None:
-                progress(entries, max(total, entries))
+            progress(entries, max(total, entries))
     return Written(path=str(root), format="markdown", entries=entries, links=links, bytes=size, unreadable=left_out)
 
 
@@ -267,7 +266,7 @@ class _Found:
 
 
 def load_folder(
-    store: Store, writer: Writer, root: Path, *, scope: Scope | None = None, progress: Progress | None = None
+    store: Store, writer: Writer, root: Path, *, scope: Scope | None = None, progress: Progress = unwatched
 ) -> Loaded:
     """Take a folder into the store. Every file is read and checked before anything is written; one that cannot be read
     is left out and named in `problems`.

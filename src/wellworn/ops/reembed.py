@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from wellworn.core.clock import Clock, system_clock
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import EmbedderMismatch, InvalidInput
-from wellworn.core.values import Entry, Progress
+from wellworn.core.values import Entry, Progress, unwatched
 from wellworn.ingest.terms import embedding_text
 from wellworn.models.port import Embedder, Matrix
 from wellworn.store.events import Event, audit
@@ -53,7 +53,7 @@ def adopt_model(store: Store, embedder: Embedder | None) -> None:
 
 
 def reembed(
-    store: Store, embedder: Embedder | None, *, clock: Clock = system_clock, progress: Progress | None = None
+    store: Store, embedder: Embedder | None, *, clock: Clock = system_clock, progress: Progress = unwatched
 ) -> Reembedded:
     """Give every entry a vector of this model, then serve those and drop the others.
 
@@ -68,12 +68,11 @@ def reembed(
         if _take_over(store, model, done, clock):
             break  # else entries were added or changed meanwhile
     total = store.counts(store.partitions())["entries"]
-    if progress is not None:
-        progress(total, total)
+    progress(total, total)
     return Reembedded(entries=done, skipped=max(0, total - done), model=model)
 
 
-def _fill(store: Store, embedder: Embedder, model: EmbeddingModel, before: int, progress: Progress | None) -> int:
+def _fill(store: Store, embedder: Embedder, model: EmbeddingModel, before: int, progress: Progress) -> int:
     """One pass over the entries without a vector of this model; returns how many have one now."""
     done = 0
     lacking = Selection(without_vector_of=model)
@@ -82,8 +81,7 @@ def _fill(store: Store, embedder: Embedder, model: EmbeddingModel, before: int, 
         vectors = embedder.embed([embedding_text(entry) for _, entry in page])
         with store.transact() as tx:
             done += tx.put_index(_still_true(tx, page, vectors), model=model)
-        if progress is not None:
-            progress(min(before + done, total), total)
+        progress(min(before + done, total), total)
     return done
 
 

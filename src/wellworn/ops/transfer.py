@@ -23,7 +23,7 @@ from wellworn.core.clock import Clock
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, StoreCorrupt, TransferError
 from wellworn.core.plain import to_plain
-from wellworn.core.values import Entry, Link, Partition, Progress, Scope
+from wellworn.core.values import Entry, Link, Partition, Progress, Scope, unwatched
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.validate import shown
 from wellworn.learning.records import OUTCOME, POLICY, RECALL
@@ -48,7 +48,7 @@ def export_to(
     vectors: bool,
     clock: Clock,
     plain: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = unwatched,
 ) -> Written:
     """Write the whole store, a tenant (a scope without a layer) or the partitions a scope sees, to a file or folder.
 
@@ -87,13 +87,7 @@ def export_to(
 
 
 def load_from(
-    store: Store,
-    writer: Writer,
-    path: Path,
-    *,
-    format: str | None,
-    scope: Scope | None,
-    progress: Progress | None = None,
+    store: Store, writer: Writer, path: Path, *, format: str | None, scope: Scope | None, progress: Progress = unwatched
 ) -> Loaded:
     """Read an export, or a folder of notes, into the store; without a format, a folder is Markdown."""
     if not path.exists():
@@ -144,16 +138,16 @@ class Moved:
 
 
 def move(
-    source: Store, target: Store, writer: Writer, *, clock: Clock, plain: bool = False, progress: Progress | None = None
+    source: Store, target: Store, writer: Writer, *, clock: Clock, plain: bool = False, progress: Progress = unwatched
 ) -> Moved:
     """Copy everything of one store into another, whose writer is given; `plain` lets that of an encrypted store pass through a
     plain temporary file."""
     if source.location == target.location:
         raise InvalidInput("target", f"{target.location!r} is the source itself", "name another store")
 
-    def part(number: int) -> Progress | None:
+    def part(number: int) -> Progress:
         """The progress of one of three walks as progress of all."""
-        return None if progress is None else lambda done, total: progress(number * total + done, 3 * total)
+        return lambda done, total: progress(number * total + done, 3 * total)
 
     def exported(store: Store, path: Path, number: int, plain: bool) -> list[bytes]:
         export_to(
@@ -274,7 +268,7 @@ def export_file(
     partitions: Sequence[Partition],
     vectors: bool,
     now: datetime,
-    progress: Progress | None = None,
+    progress: Progress = unwatched,
 ) -> Written:
     """Write the partitions to a file, replacing one of that name; links to entries elsewhere are left out."""
     if path.is_dir():
@@ -307,11 +301,7 @@ def export_file(
 
 
 def _write_entries(
-    out: _Sealed,
-    store: StoreReader,
-    partitions: Sequence[Partition],
-    model: EmbeddingModel | None,
-    progress: Progress | None,
+    out: _Sealed, store: StoreReader, partitions: Sequence[Partition], model: EmbeddingModel | None, progress: Progress
 ) -> dict[str, None]:
     """Entries in row order, each followed by its older states; returns their ids in that order."""
     total = store.counts(partitions)["entries"]
@@ -331,8 +321,7 @@ def _write_entries(
                     ids[entry.id] = None
                     for old in store.replaced(entry.id):
                         out.keep("replaced", Replaced, to_plain(old))
-            if progress is not None:
-                progress(len(ids), max(total, len(ids)))
+            progress(len(ids), max(total, len(ids)))
     return ids
 
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 from wellworn.core.lazy import regex
 from wellworn.ingest.replaces import SURE, probability, says_more
-from wellworn.reflection.values import Candidate
+from wellworn.reflection import Candidate
 
 Relation = Literal["same", "adds", "supersedes", "unrelated"]
 

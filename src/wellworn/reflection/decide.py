@@ -17,9 +17,9 @@ from wellworn.core.fence import escape
 from wellworn.core.values import Entry
 from wellworn.ingest.terms import terms
 from wellworn.models.port import Model, Request
+from wellworn.reflection import Candidate
 from wellworn.reflection.compare import Relation, compare, may_be_one
 from wellworn.reflection.extract import Action, prompt, read_actions
-from wellworn.reflection.values import Candidate
 
 BATCH = 12
 """New memories that are decided on in one call."""

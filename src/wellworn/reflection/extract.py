@@ -19,15 +19,14 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import BudgetExceeded, ReplyUnreadable
 from wellworn.core.fence import escape
 from wellworn.core.lazy import regex
-from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Kind, Turn
-from wellworn.core.wellformed import one_line
+from wellworn.core.wellformed import count_tokens, one_line
 from wellworn.ingest.terms import terms, words
 from wellworn.models.port import Model, Request, read_prompt
 from wellworn.models.structured import read_json
+from wellworn.reflection import Candidate
 from wellworn.reflection.compare import group_same
 from wellworn.reflection.rules import extract as extract_by_rules
-from wellworn.reflection.values import Candidate
 
 WINDOW_TURNS = 40
 WINDOW_TOKENS = 6_000

@@ -13,20 +13,20 @@ from datetime import datetime
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import NotFound, WellwornError
 from wellworn.core.spans import span
-from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Link, Partition, Trust, Turn
-from wellworn.ingest.hashing import content_hash
+from wellworn.core.wellformed import count_tokens
 from wellworn.ingest.outdate import INSTANT, end_with_turns, outdate
 from wellworn.ingest.remember import MAX_LEARNED_CONFIDENCE, REPEAT_CONFIDENCE_STEP, Writer, keep
 from wellworn.ingest.session import name_of
+from wellworn.ingest.terms import content_hash
 from wellworn.ingest.utterance import ASSISTANT_ROLES
 from wellworn.ingest.validate import Draft
 from wellworn.models.ledger import Meter
 from wellworn.models.port import Model
+from wellworn.reflection import Candidate, ReflectedMemory, Reflection
 from wellworn.reflection.compare import group_same
 from wellworn.reflection.decide import Proposal, UpdateDecision, decide
 from wellworn.reflection.extract import Extract, Extracted, by_model, by_rules, evidence_of, readable, windows
-from wellworn.reflection.values import Candidate, ReflectedMemory, Reflection
 from wellworn.search.pipeline import Searcher
 from wellworn.store.events import Event, audit
 from wellworn.store.port import NewEntry, Store, Tx

@@ -19,6 +19,7 @@ from wellworn.ingest.dates import with_dates
 from wellworn.ingest.session import name_of
 from wellworn.ingest.terms import terms
 from wellworn.ingest.utterance import ASSISTANT_ROLES, without_opening
+from wellworn.reflection import Candidate
 from wellworn.reflection.labels import (
     GROUP,
     SELF,
@@ -38,7 +39,6 @@ from wellworn.reflection.labels import (
     sentences,
     wants_text,
 )
-from wellworn.reflection.values import Candidate
 
 MOST_PER_TURN = 8
 _PASTED_CHARS = 1000

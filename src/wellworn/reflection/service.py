@@ -17,16 +17,16 @@ from typing import Any
 from wellworn.core.clock import Clock, NewId
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import BudgetExceeded, NotFound
-from wellworn.core.values import Job, Partition, Progress
+from wellworn.core.values import Job, Partition, Progress, unwatched
 from wellworn.core.wellformed import one_line
 from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.validate import Draft
 from wellworn.jobs.queue import Queue, find_job
 from wellworn.jobs.worker import Handler
 from wellworn.models.port import Model, Request
+from wellworn.reflection import Candidate, Reflection, ReflectionSettings
 from wellworn.reflection.extract import Window, dialogue, evidence_of, prompt, readable, rejection, windows
 from wellworn.reflection.reflector import MAX_EVIDENCE_CHARS, SOURCE, Reflector, link_to_turns
-from wellworn.reflection.values import Candidate, Reflection, ReflectionSettings
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Selection, SessionHead, Store, Tx
 
@@ -141,17 +141,15 @@ class Reflections:
         return {REFLECT: self._read, SUMMARIZE: self._summarize_job}
 
     def reflect(
-        self, partition: Partition, session_id: str | None, *, again: bool, take: Take, progress: Progress | None = None
+        self, partition: Partition, session_id: str | None, *, again: bool, take: Take, progress: Progress = unwatched
     ) -> list[Reflection]:
         """Read a session, or every session of the partition, as far as it has not been read; with `again` all of it."""
         heads = [head for head in self._heads(partition, session_id) if again or head.reflected < head.turns]
         done: list[Reflection] = []
         for number, head in enumerate(heads):
-            if progress is not None:
-                progress(number, len(heads))
+            progress(number, len(heads))
             done += self._now(head, 0 if again else head.reflected, again=again, take=take)
-        if progress is not None:
-            progress(len(heads), len(heads))
+        progress(len(heads), len(heads))
         return done
 
     def _heads(self, partition: Partition, session_id: str | None) -> Sequence[SessionHead]:

@@ -28,8 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wellworn.core.dataclass import dataclass
-from wellworn.ingest.hashing import signed64
-from wellworn.ingest.terms import Question, Trait
+from wellworn.ingest.terms import Question, Trait, signed64
 from wellworn.search.bank import Bank, Mask
 from wellworn.search.partition import PartitionIndex
 from wellworn.search.profiles import Profile

@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
 from wellworn.core.fence import CLOSING, OPENING, fenced_block, fenced_lines
-from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Hit, Recall, fence_item
+from wellworn.core.wellformed import count_tokens
 from wellworn.ingest.terms import read_question, record_of
 from wellworn.ingest.validate import shown
 

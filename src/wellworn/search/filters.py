@@ -10,16 +10,8 @@ from typing import TypedDict
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, ScopeError
 from wellworn.core.values import LAYERS, Kind, Layer
-from wellworn.ingest.validate import (
-    TimeLike,
-    as_time,
-    checked_fraction,
-    checked_kind,
-    checked_session_id,
-    checked_state,
-    checked_tags,
-    shown,
-)
+from wellworn.ingest import validate
+from wellworn.ingest.validate import TimeLike
 from wellworn.store.port import Selection
 
 
@@ -77,18 +69,20 @@ class Filters:
     ) -> Filters:
         """The filters as a caller words them: one value or several, times in any readable form."""
         if min_score is not None and (not isinstance(min_score, int | float) or not abs(min_score) <= math.inf):  # NaN
-            raise InvalidInput("min_score", f"{shown(min_score)} is not a number")
+            raise InvalidInput("min_score", f"{validate.shown(min_score)} is not a number")
         return cls(
-            kinds=_several("kind", kind, checked_kind),
-            tags=None if tags is None else checked_tags([tags] if isinstance(tags, str) else tags) or None,
+            kinds=_several("kind", kind, validate.checked_kind),
+            tags=None if tags is None else validate.checked_tags([tags] if isinstance(tags, str) else tags) or None,
             layers=_several("layer", layer, _checked_layer),
-            session_id=None if session_id is None else checked_session_id(session_id),
-            except_session=None if except_session is None else checked_session_id(except_session),
-            since=as_time("since", since),
-            until=as_time("until", until),
-            as_of=as_time("as_of", as_of),
+            session_id=None if session_id is None else validate.checked_session_id(session_id),
+            except_session=None if except_session is None else validate.checked_session_id(except_session),
+            since=validate.as_time("since", since),
+            until=validate.as_time("until", until),
+            as_of=validate.as_time("as_of", as_of),
             min_score=min_score,
-            min_confidence=None if min_confidence is None else checked_fraction("min_confidence", min_confidence),
+            min_confidence=None
+            if min_confidence is None
+            else validate.checked_fraction("min_confidence", min_confidence),
         )
 
     @property
@@ -99,7 +93,7 @@ class Filters:
 
     def selection(self, state: str | Sequence[str] | None = None) -> Selection:
         """The same conditions for listing entries."""
-        states = _several("state", state, checked_state)
+        states = _several("state", state, validate.checked_state)
         return Selection(kinds=self.kinds, tags=self.tags, session_id=self.session_id, states=states)
 
 
@@ -107,11 +101,11 @@ def _several(name: str, value: str | Sequence[str] | None, check: Callable[[obje
     if value is None:
         return None
     if not isinstance(value, str | Sequence):
-        raise InvalidInput(name, f"{shown(value)} is neither a text nor a list of texts")
+        raise InvalidInput(name, f"{validate.shown(value)} is neither a text nor a list of texts")
     return [check(one) for one in ([value] if isinstance(value, str) else value)]
 
 
 def _checked_layer(layer: object) -> str:
     if not isinstance(layer, str) or layer not in LAYERS:
-        raise ScopeError("layer", f"{shown(layer)} is not a layer", f"use one of {', '.join(LAYERS)}")
+        raise ScopeError("layer", f"{validate.shown(layer)} is not a layer", f"use one of {', '.join(LAYERS)}")
     return layer

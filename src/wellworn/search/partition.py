@@ -16,8 +16,7 @@ from wellworn.core.cache import LruCache
 from wellworn.core.values import KINDS, STATES
 from wellworn.ingest.terms import Trait
 from wellworn.learning.past import source_code, tag_bits
-from wellworn.search.codes import Codes, usable
-from wellworn.search.postings import Postings
+from wellworn.search.postings import Codes, Postings, usable
 from wellworn.store.port import Delta, Slim
 
 NONE = np.iinfo(np.int64).max

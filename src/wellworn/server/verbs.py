@@ -18,16 +18,15 @@ from urllib.parse import quote
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, ServiceFailed, TransferError
 from wellworn.core.lazy import regex
-from wellworn.core.values import Entry, LearningStatus, Link, Reasoning, Recall, Receipt, Stats
+from wellworn.core.values import Entry, LearningStatus, Link, Progress, Reasoning, Recall, Receipt, Stats
 from wellworn.ingest.session import Session
 from wellworn.ingest.validate import TimeLike, checked_count, checked_groups, checked_path, checked_progress, drafts_of
 from wellworn.memory import Memory
-from wellworn.models.ledger import Spent
 from wellworn.ops.doctor import Report
 from wellworn.ops.files import beside
 from wellworn.ops.retention import Expired, RetentionPolicy, SignedReceipt
 from wellworn.ops.transfer import Loaded, Written
-from wellworn.reflection.values import Reflection
+from wellworn.reflection import Reflection
 from wellworn.server import wire
 from wellworn.tasks.bank import DEFAULT_K, MIN_CONFIDENCE
 from wellworn.tasks.tasks import Task
@@ -69,6 +68,7 @@ class Given:
 
 Flow = Generator[Ask, Any, T]
 Verb = Callable[[Given], Flow[Any]]
+Sends = Callable[[Given], Mapping[str, Any]]
 VERBS: dict[Callable[..., Any], Verb] = {}
 """By the method of `Memory`, or of what a memory gives, that does the same here."""
 
@@ -86,7 +86,9 @@ def verb(
 
 
 @overload
-def route(method: Callable[Concatenate[Any, P], T], line: str, answer: type[T], *, once: bool = True) -> None: ...
+def route(
+    method: Callable[Concatenate[Any, P], T], line: str, answer: type[T], *, once: bool = True, sends: Sends = ...
+) -> None: ...
 
 
 @overload
@@ -97,6 +99,7 @@ def route(
     read: Callable[[A], T] | None,
     *,
     once: bool = True,
+    sends: Sends = ...,
 ) -> None: ...
 
 
@@ -106,11 +109,12 @@ def route(
     answer: type[Any],
     read: Callable[[Any], Any] | None = None,
     once: bool = True,
+    sends: Sends = lambda given: given.said,
 ) -> None:
-    """Register a verb that is one request: what the path does not name goes into the query or the body."""
+    """Register a verb that is one request. What it `sends` and the path does not name goes into the query or the body."""
 
     def flow(given: Given) -> Flow[Any]:
-        found = yield asked(line, given.said, answer, once=once)
+        found = yield asked(line, sends(given), answer, once=once)
         return found if read is None else read(found)
 
     VERBS[method] = flow
@@ -165,7 +169,7 @@ def assemble(given: Given) -> Flow[Any]:
 class _Events:
     """Reads the server-sent events of an import as they come."""
 
-    def __init__(self, progress: Callable[[int, int], object] | None) -> None:
+    def __init__(self, progress: Progress) -> None:
         self.ids: list[str] | None = None
         self._progress = progress
         self._rest = b""
@@ -181,7 +185,7 @@ class _Events:
                 self._told(json.loads(value))
 
     def _told(self, data: dict[str, Any]) -> None:
-        if self._kind == "progress" and self._progress is not None:
+        if self._kind == "progress":
             self._progress(data["done"], data["total"])
         elif self._kind == "done":
             self.ids = list(data["ids"])
@@ -231,8 +235,7 @@ def sessions(given: Given) -> Flow[list[str]]:
 def reflect(given: Given) -> Flow[list[Reflection]]:
     progress = checked_progress(given.said.pop("progress", None))
     found: wire.ReflectionList = yield asked("POST /v1/reflect", given.said, wire.ReflectionList)
-    if progress is not None:
-        progress(len(found.reflections), len(found.reflections))
+    progress(len(found.reflections), len(found.reflections))
     return found.reflections
 
 
@@ -279,25 +282,32 @@ route(AdminView.stats, "GET /v1/stats", Stats)
 route(AdminView.events, "GET /v1/events", wire.EventList, lambda found: found.events)
 
 
-@verb(Memory.verify)
-def verify(given: Given) -> Flow[Report]:
+def _nothing(given: Given) -> dict[str, Any]:
+    """The service tells no progress."""
     checked_progress(given.all["progress"])
-    report: Report = yield asked("POST /v1/verify", {}, Report, once=False)
-    return report
+    return {}
 
 
-@verb(JobsView.run)
-def run_jobs(given: Given) -> Flow[int]:
-    checked_progress(given.all["progress"])
-    found: wire.Counted = yield asked("POST /v1/jobs/run", {}, wire.Counted, once=False)
-    return found.count
+def _groups(given: Given) -> dict[str, Any]:
+    return {**given.said, "by": ",".join(checked_groups(given.all["by"]))}
 
 
-@verb(AdminView.costs)
-def costs(given: Given) -> Flow[list[Spent]]:
-    said = {**given.said, "by": ",".join(checked_groups(given.all["by"]))}
-    found: wire.SpentList = yield asked("GET /v1/costs", said, wire.SpentList)
-    return found.spent
+def _expiry(given: Given) -> dict[str, Any]:
+    policy = given.all["policy"]
+    return {"dry_run": given.all["dry_run"], "policy": None if policy is None else asdict(policy)}
+
+
+def _no_key(given: Given) -> dict[str, Any]:
+    if given.all["key"] is not None:
+        raise InvalidInput("key", "is not sent to a service", "leave it out: the service signs with its own")
+    return {}
+
+
+route(Memory.verify, "POST /v1/verify", Report, once=False, sends=_nothing)
+route(JobsView.run, "POST /v1/jobs/run", wire.Counted, lambda found: found.count, once=False, sends=_nothing)
+route(AdminView.costs, "GET /v1/costs", wire.SpentList, lambda found: found.spent, sends=_groups)
+route(AdminView.expire, "POST /v1/expire", Expired, sends=_expiry)
+route(AdminView.erase, "POST /v1/erase", SignedReceipt, sends=_no_key)
 
 
 @verb(AdminView.retention)
@@ -305,22 +315,6 @@ def retention(given: Given) -> Flow[RetentionPolicy]:
     policy = given.all["policy"]
     line = "GET /v1/retention" if policy is None else "POST /v1/retention"
     found: RetentionPolicy = yield asked(line, {} if policy is None else asdict(policy), RetentionPolicy)
-    return found
-
-
-@verb(AdminView.expire)
-def expire(given: Given) -> Flow[Expired]:
-    policy = given.all["policy"]
-    said = {"dry_run": given.all["dry_run"], "policy": None if policy is None else asdict(policy)}
-    found: Expired = yield asked("POST /v1/expire", said, Expired)
-    return found
-
-
-@verb(AdminView.erase)
-def erase(given: Given) -> Flow[SignedReceipt]:
-    if given.all["key"] is not None:
-        raise InvalidInput("key", "is not sent to a service", "leave it out: the service signs with its own")
-    found: SignedReceipt = yield asked("POST /v1/erase", {}, SignedReceipt)
     return found
 
 
@@ -417,13 +411,12 @@ route(KeepsTasks.begin, "POST /v1/tasks", wire.TaskStart)
 route(KeepsTasks.list, "GET /v1/tasks", wire.TaskList, lambda found: found.tasks)
 route(KeepsTasks.items, "GET /v1/items", wire.ItemList, lambda found: found.items)
 route(KeepsTasks.retrieve, "POST /v1/items/search", Recall, once=False)
-
-
-@verb(KeepsTasks.finish)
-def finish_task(given: Given) -> Flow[wire.TaskEnd]:
-    said = {**given.said, "trajectory": asdict(trajectory_of(given.all["trajectory"]))}
-    found: wire.TaskEnd = yield asked("POST /v1/tasks/{task_id}/finish", said, wire.TaskEnd)
-    return found
+route(
+    KeepsTasks.finish,
+    "POST /v1/tasks/{task_id}/finish",
+    wire.TaskEnd,
+    sends=lambda given: {**given.said, "trajectory": asdict(trajectory_of(given.all["trajectory"]))},
+)
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------
@@ -459,13 +452,13 @@ class ManagesKeys(Protocol):
 route(ManagesKeys.list, "GET /v1/keys", wire.KeyList, lambda found: found.keys)
 route(ManagesKeys.create, "POST /v1/keys", wire.NewKey, once=False)
 route(ManagesKeys.revoke, "DELETE /v1/keys/{id}", wire.KeyInfo, once=False)
-
-
-@verb(ManagesKeys.rotate)
-def rotate_key(given: Given) -> Flow[wire.NewKey]:
-    said = {"id": given.all["id"], "grace_s": given.all["grace"].total_seconds()}
-    found: wire.NewKey = yield asked("POST /v1/keys/{id}/rotate", said, wire.NewKey, once=False)
-    return found
+route(
+    ManagesKeys.rotate,
+    "POST /v1/keys/{id}/rotate",
+    wire.NewKey,
+    once=False,
+    sends=lambda given: {"id": given.all["id"], "grace_s": given.all["grace"].total_seconds()},
+)
 
 
 # -- on the way --------------------------------------------------------------------------------------------------------

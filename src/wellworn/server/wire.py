@@ -15,7 +15,7 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import NotFound, ServiceFailed, WellwornError
 from wellworn.core.values import Entry, Hit, Job, Link, Turn, Version
 from wellworn.models.ledger import Spent
-from wellworn.reflection.values import Reflection
+from wellworn.reflection import Reflection
 from wellworn.store.events import Event
 from wellworn.tasks import Task
 

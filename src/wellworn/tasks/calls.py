@@ -14,18 +14,7 @@ from typing import Any
 from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import regex
 from wellworn.core.wellformed import one_line, shortened
-from wellworn.tasks.shell import (
-    Program,
-    checks,
-    checks_as_much,
-    looks,
-    programs,
-    read_checks,
-    refuses_call,
-    reports_findings,
-    stands_in,
-    writes,
-)
+from wellworn.tasks import shell
 from wellworn.tasks.trajectory import Step, Trajectory
 
 FROM_TASK = "[from the task]"
@@ -72,43 +61,43 @@ class ToolCall:
 # -- what was attempted ----------------------------------------------------------------------------------------------
 
 
-def attempted(step: Step) -> frozenset[Program]:
+def attempted(step: Step) -> frozenset[shell.Program]:
     """What a call tries to do: the programs that its command runs, else its tool."""
-    return frozenset(programs(step.command) if step.command else [(step.action,)])
+    return frozenset(shell.programs(step.command) if step.command else [(step.action,)])
 
 
 def only_looks(step: Step) -> bool:
     """Whether a call only looks at something, so that its success proves nothing about the task."""
     if step.command:
-        return all(looks(program) for program in programs(step.command))
+        return all(shell.looks(program) for program in shell.programs(step.command))
     return _LOOKING.match(step.action) is not None
 
 
 def is_check(step: Step) -> bool:
     """Whether a call tests, lints or builds something."""
-    return checks(step.command) is not None if step.command else is_finding(step)
+    return shell.checks(step.command) is not None if step.command else is_finding(step)
 
 
 def is_finding(step: Step) -> bool:
     """Whether a call failed because a test, a linter or a compiler found something: never a reason against the call."""
-    return step.failed and reports_findings(step.command, step.error or step.result, step.exit_code)
+    return step.failed and shell.reports_findings(step.command, step.error or step.result, step.exit_code)
 
 
 def is_refused(step: Step) -> bool:
     """Whether a command failed because it cannot be called like this."""
-    refused = step.failed and refuses_call(step.error or step.result, step.exit_code)
+    refused = step.failed and shell.refuses_call(step.error or step.result, step.exit_code)
     return bool(step.command) and refused and not is_finding(step)
 
 
 def holds(step: Step) -> bool:
     """Whether a call is a check that passed, as far as its exit code and its output say."""
-    return step.said_ok and checks(step.command) is not None and read_checks(step.result) is not False
+    return step.said_ok and shell.checks(step.command) is not None and shell.read_checks(step.result) is not False
 
 
 def changes(step: Step) -> bool:
     """Whether a call changes what a check is about."""
     if step.command:
-        return writes(step.command) and checks(step.command) is None
+        return shell.writes(step.command) and shell.checks(step.command) is None
     return _CHANGING.search(step.action) is not None
 
 
@@ -130,9 +119,9 @@ def _makes_good(worked: Step, failed: Step, between: Sequence[Step]) -> bool:
     if not worked.command or not _did(worked):
         return False
     if is_refused(failed):
-        return stands_in(worked.command, failed.command)
+        return shell.stands_in(worked.command, failed.command)
     mended = any(changes(step) or (step.command and _did(step) and not is_check(step)) for step in between)
-    return mended and is_finding(failed) and holds(worked) and checks_as_much(worked.command, failed.command)
+    return mended and is_finding(failed) and holds(worked) and shell.checks_as_much(worked.command, failed.command)
 
 
 @dataclass(frozen=True, kw_only=True)

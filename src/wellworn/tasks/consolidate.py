@@ -27,7 +27,7 @@ from wellworn.ingest.terms import STOP_WORDS, TASK_LEAD, stem
 from wellworn.jobs.queue import list_jobs
 from wellworn.store.events import Event, audit, trusted_now
 from wellworn.store.port import Record, Selection, Store, StoreReader, Tx
-from wellworn.tasks.engine import Parts
+from wellworn.tasks.engine import OfBank
 from wellworn.tasks.items import ITEM_KINDS, LIVE, ORIGIN, PROMOTED, domain_of, pattern_of
 
 JOB = "consolidate"
@@ -82,12 +82,8 @@ class Consolidation:
         return Counter(step.action for step in self.steps)
 
 
-class Consolidator:
+class Consolidator(OfBank):
     """Consolidates partitions; also by itself, as a job after every so many new items."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._store = parts.engine.store
 
     def run(self, partition: Partition, finish: Callable[[Tx, Consolidation], object] | None = None) -> Consolidation:
         """Consolidate a partition; `finish` is called within the transaction."""

@@ -78,6 +78,13 @@ class Parts:
         return scrubbed(trajectory, self.scrubbing.asked(partition) if asked else self.scrubbing.sent(partition))
 
 
+class OfBank:
+    """A part of the bank that works on its store."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts, self._store = parts, parts.engine.store
+
+
 def parts_of(memory: object, scope: Scope | None, scrubber: ScrubberSpec) -> Parts:
     """The parts of a memory. Where the memory scrubs, the bank scrubs the same way, else by `scrubber`."""
     if not isinstance(memory, Memory):

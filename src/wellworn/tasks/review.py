@@ -20,7 +20,7 @@ from wellworn.core.values import Entry, LinkType, Partition, Scope
 from wellworn.ingest.validate import checked_id
 from wellworn.store.events import Event, audit
 from wellworn.tasks.consolidate import contradicting, live_items
-from wellworn.tasks.engine import Parts
+from wellworn.tasks.engine import OfBank
 from wellworn.tasks.items import LIVE, PROMOTED, REVIEWED, is_item
 
 PAIR_DECISIONS = ("keep_both", "keep_one")
@@ -58,12 +58,8 @@ class Review:
         )
 
 
-class Reviews:
+class Reviews(OfBank):
     """The questions about a scope's bank."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._store = parts.engine.store
 
     def questions(self, *, scope: Scope | None = None) -> list[Review]:
         """Contradictions first, then doubtful items; each by its key."""
@@ -176,7 +172,7 @@ class Path:
         return len(self.types)
 
 
-class Graph:
+class Graph(OfBank):
     """Reads levels and links of what a scope sees. Computed when asked for and stored nowhere.
 
     | level                | holds                                                                        |
@@ -188,10 +184,6 @@ class Graph:
     | `semantic.meta`      | promoted, and about others: it `entails` or `refines` at least two items     |
     | `procedural.skills`  | promoted, and says what to do step by step                                   |
     """
-
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._store = parts.engine.store
 
     def levels(self, *, scope: Scope | None = None) -> dict[str, list[Entry]]:
         """Every active item by level, each in exactly one, by falling confidence, then by age."""

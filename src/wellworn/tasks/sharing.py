@@ -21,7 +21,7 @@ from wellworn.ingest.validate import Draft, checked_count, checked_fraction, che
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Record, RecordFilter
 from wellworn.tasks.consolidate import live_items
-from wellworn.tasks.engine import Parts
+from wellworn.tasks.engine import OfBank
 from wellworn.tasks.items import CALLS_TAG, ORIGIN, PATTERN, PROMOTED, REVIEWED, TAG, is_item, pattern_of
 
 SOURCE = "sharing"
@@ -62,12 +62,8 @@ def refusal(entry: Entry, *, promoted: bool) -> str:
     return "" if proven_rate(entry) >= MIN_PROVEN else counts
 
 
-class Sharing:
+class Sharing(OfBank):
     """Copies items between the partitions of one tenant."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._store = parts.engine.store
 
     def share(
         self, ids: Sequence[str], *, layer: str | None = None, agents: Sequence[str] = (), scope: Scope | None = None

@@ -17,7 +17,7 @@ from wellworn.core.values import Hit, Scope
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.session import missing_turns
 from wellworn.ingest.validate import checked_scope
-from wellworn.integrations.support import Faults, checked_memory
+from wellworn.integrations import Faults, checked_memory
 from wellworn.memory import Memory
 
 try:

@@ -15,8 +15,8 @@ from wellworn.core.fence import MIN_CONFIDENCE
 from wellworn.core.values import Entry
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_scope
+from wellworn.integrations import Faults, checked_memory
 from wellworn.integrations.loop import relevances
-from wellworn.integrations.support import Faults, checked_memory
 from wellworn.memory import Memory
 
 try:

@@ -14,8 +14,8 @@ from wellworn.core.errors import MissingExtra
 from wellworn.core.fence import MIN_CONFIDENCE
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_scope
+from wellworn.integrations import Faults, checked_memory
 from wellworn.integrations.loop import format_memory_context
-from wellworn.integrations.support import Faults, checked_memory
 from wellworn.memory import Memory
 
 try:

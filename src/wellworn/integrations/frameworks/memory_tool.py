@@ -7,32 +7,27 @@ Answers and errors are those of the SDK's own tool for local files. Needs the ex
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from wellworn.core.errors import InvalidInput, MissingExtra, NotFound, WellwornError
 from wellworn.core.values import Entry
 from wellworn.core.wellformed import clean_text
-from wellworn.ingest.hashing import hash64
 from wellworn.ingest.remember import keep
+from wellworn.ingest.terms import hash64
 from wellworn.ingest.validate import Draft, checked_scope
-from wellworn.integrations.support import checked_memory, off_loop
+from wellworn.integrations import checked_memory
 from wellworn.memory import Memory
 from wellworn.store.port import Selection
 
 try:
     from anthropic.lib.tools import ToolError
     from anthropic.tools.memory import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool
-    from anthropic.types.beta import (
-        BetaMemoryTool20250818CreateCommand,
-        BetaMemoryTool20250818DeleteCommand,
-        BetaMemoryTool20250818InsertCommand,
-        BetaMemoryTool20250818RenameCommand,
-        BetaMemoryTool20250818StrReplaceCommand,
-        BetaMemoryTool20250818ViewCommand,
-    )
+    from anthropic.types import beta
 except ModuleNotFoundError as error:
     raise MissingExtra("WellwornMemoryTool", "memory-tool") from error
 
@@ -71,7 +66,7 @@ class WellwornMemoryTool(BetaAbstractMemoryTool):
         self._memory, self._scope, self._home = memory.for_scope(scope), scope, scope.home()
         self._writer = memory.engine.writer
 
-    def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
+    def view(self, command: beta.BetaMemoryTool20250818ViewCommand) -> str:
         with _told():
             path, files = self._path(command.path), self._all()
             if path in files:
@@ -83,7 +78,7 @@ class WellwornMemoryTool(BetaAbstractMemoryTool):
             header = f"Here're the files and directories up to 2 levels deep in {command.path}, excluding hidden items:"
             return "\n".join([header, *shown])
 
-    def _numbered(self, command: BetaMemoryTool20250818ViewCommand, content: str) -> str:
+    def _numbered(self, command: beta.BetaMemoryTool20250818ViewCommand, content: str) -> str:
         lines, first, last = content.split("\n"), 1, None
         if command.view_range and len(command.view_range) == 2:
             first, end = max(1, command.view_range[0]), command.view_range[1]
@@ -91,7 +86,7 @@ class WellwornMemoryTool(BetaAbstractMemoryTool):
         shown = _lines(lines[first - 1 : last], first)
         return f"Here's the content of {command.path} with line numbers:\n{shown}"
 
-    def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
+    def create(self, command: beta.BetaMemoryTool20250818CreateCommand) -> str:
         with _told():
             path, now = self._path(command.path), self._writer.clock()
             if path == ROOT:
@@ -111,7 +106,7 @@ class WellwornMemoryTool(BetaAbstractMemoryTool):
                 keep(tx, records[0], now)
             return f"File created successfully at: {command.path}"
 
-    def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
+    def str_replace(self, command: beta.BetaMemoryTool20250818StrReplaceCommand) -> str:
         with _told():
             entry = self._file(command.path)
             content, old = _content(entry), command.old_str
@@ -130,7 +125,7 @@ class WellwornMemoryTool(BetaAbstractMemoryTool):
             snippet = _lines(new.split("\n")[first : changed + _CONTEXT_LINES + 1], first + 1)
             return f"The memory file has been edited. Here is the snippet showing the change (with line numbers):\n{snippet}"
 
-    def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
+    def insert(self, command: beta.BetaMemoryTool20250818InsertCommand) -> str:
         with _told():
             entry = self._file(command.path)
             lines = _content(entry).removesuffix("\n").split("\n") if _content(entry) else []
@@ -142,13 +137,13 @@ class WellwornMemoryTool(BetaAbstractMemoryTool):
             self._save(entry, joined if joined.endswith("\n") else joined + "\n")
             return f"The file {command.path} has been edited."
 
-    def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
+    def delete(self, command: beta.BetaMemoryTool20250818DeleteCommand) -> str:
         with _told():
             for _, entry in self._at(command.path, "delete"):
                 self._memory.edit(entry.id, state="pruned")
             return f"Successfully deleted {command.path}"
 
-    def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
+    def rename(self, command: beta.BetaMemoryTool20250818RenameCommand) -> str:
         with _told():
             old, new, files = self._path(command.old_path), self._path(command.new_path), self._all()
             if old != ROOT and (new == ROOT or new in files or any(_is_below(name, new) for name in files)):
@@ -208,34 +203,30 @@ class WellwornMemoryTool(BetaAbstractMemoryTool):
             raise ToolError(f"The file {_path_of(entry)} no longer exists.") from None
 
 
+def _awaited(method: Callable[..., str]) -> Callable[..., Awaitable[str]]:
+    """A method of the tool as one of the async tool, which runs it on a thread."""
+
+    @functools.wraps(method)
+    async def call(self: AsyncWellwornMemoryTool, *command: Any) -> str:
+        return await asyncio.to_thread(method, self.tool, *command)
+
+    return call
+
+
 class AsyncWellwornMemoryTool(BetaAsyncAbstractMemoryTool):
     """The same for `AsyncAnthropic`."""
 
     def __init__(self, memory: Memory) -> None:
         super().__init__()
-        self._tool = WellwornMemoryTool(memory)
+        self.tool = WellwornMemoryTool(memory)
 
-    async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        return await off_loop(self._tool.view)(command)
-
-    async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        return await off_loop(self._tool.create)(command)
-
-    async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        return await off_loop(self._tool.str_replace)(command)
-
-    async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        return await off_loop(self._tool.insert)(command)
-
-    async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        return await off_loop(self._tool.delete)(command)
-
-    async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        return await off_loop(self._tool.rename)(command)
-
-    async def clear_all_memory(self) -> str:
-        """Forget all files for good, deleted ones and former versions too."""
-        return await off_loop(self._tool.clear_all_memory)()
+    view: Any = _awaited(WellwornMemoryTool.view)
+    create: Any = _awaited(WellwornMemoryTool.create)
+    str_replace: Any = _awaited(WellwornMemoryTool.str_replace)
+    insert: Any = _awaited(WellwornMemoryTool.insert)
+    delete: Any = _awaited(WellwornMemoryTool.delete)
+    rename: Any = _awaited(WellwornMemoryTool.rename)
+    clear_all_memory: Any = _awaited(WellwornMemoryTool.clear_all_memory)
 
 
 def _by_path(rows: Sequence[tuple[int, Entry]]) -> dict[str, Entry]:

@@ -20,7 +20,7 @@ from wellworn.core.values import Entry, Turn, altered
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.scrub import scrubbed_json
 from wellworn.ingest.validate import checked_scope
-from wellworn.integrations.support import Faults, checked_memory
+from wellworn.integrations import Faults, checked_memory
 from wellworn.memory import Memory
 
 try:

@@ -25,22 +25,7 @@ from wellworn.search.context import Rows, SearchContext
 from wellworn.search.filters import Filters
 from wellworn.search.pipeline import Searcher
 from wellworn.search.score import MICROS_PER_DAY, Ranked, Values
-from wellworn.search.steps.actions import (
-    NAMES,
-    TURNS,
-    Action,
-    Aggregate,
-    Choice,
-    DrillDown,
-    FilterByRecency,
-    FilterByRelevance,
-    Plan,
-    Planner,
-    RecursiveCall,
-    RulePlanner,
-    SearchLayer,
-    detail_of,
-)
+from wellworn.search.steps import actions
 from wellworn.search.steps.bridges import Bridges, rows_with
 from wellworn.search.steps.limits import Calls, LimitMet, ModelAccess, Usage
 from wellworn.search.steps.router import Recursion, shape_of
@@ -67,7 +52,7 @@ class _State:
     ranked: Ranked
     context: SearchContext
     depth: int = 0
-    filter: FilterByRelevance = field(default_factory=FilterByRelevance)
+    filter: actions.FilterByRelevance = field(default_factory=actions.FilterByRelevance)
     """Which rows to go on from."""
     bridges: Bridges | None = None
     """Where they lead."""
@@ -78,7 +63,7 @@ class _State:
 class Executor:
     """One run: the search calls it with its ranking and gets back the changed one."""
 
-    def __init__(self, plan: Plan, planner: Planner, usage: Usage) -> None:
+    def __init__(self, plan: actions.Plan, planner: actions.Planner, usage: Usage) -> None:
         self._plan = plan
         self._planner = planner
         self._usage = usage
@@ -93,7 +78,7 @@ class Executor:
         self._run(self._plan, state)
         return state.ranked
 
-    def _run(self, plan: Plan, state: _State) -> None:
+    def _run(self, plan: actions.Plan, state: _State) -> None:
         for action in plan:
             started, problem, found = time.perf_counter(), "", 0
             try:
@@ -105,8 +90,8 @@ class Executor:
                 problem = f"failed: {type(error).__name__}"
             self.steps.append(
                 SearchStep(
-                    action=NAMES.get(type(action), type(action).__name__),
-                    detail="" if problem else detail_of(action),
+                    action=actions.NAMES.get(type(action), type(action).__name__),
+                    detail="" if problem else actions.detail_of(action),
                     found=found,
                     seconds=time.perf_counter() - started,
                     depth=state.depth,
@@ -116,20 +101,20 @@ class Executor:
             if problem:
                 return
 
-    def _do(self, action: Action, state: _State) -> int:
+    def _do(self, action: actions.Action, state: _State) -> int:
         match action:
-            case SearchLayer():
+            case actions.SearchLayer():
                 return self._search(action, state)
-            case RecursiveCall():
+            case actions.RecursiveCall():
                 return self._call(action, state)
-            case FilterByRelevance():
+            case actions.FilterByRelevance():
                 state.filter = action
                 return len(_chosen(state.ranked, state))
-            case FilterByRecency():
+            case actions.FilterByRecency():
                 return _recent(action, state)
-            case DrillDown():
+            case actions.DrillDown():
                 return self._drill(action, state)
-            case Aggregate():
+            case actions.Aggregate():
                 return self._aggregate(state)
 
     def _about(self, query: str, context: SearchContext) -> tuple[Ranked, SearchContext]:
@@ -140,13 +125,13 @@ class Executor:
         usage.check(ahead_s=context.seconds)
         return context.about(query, vector, usage.check)
 
-    def _search(self, action: SearchLayer, state: _State) -> int:
+    def _search(self, action: actions.SearchLayer, state: _State) -> int:
         ranked, _ = self._about(action.query, state.context)
         if action.layer is not None:
             ranked = ranked.take(np.flatnonzero(state.context.on_layers(ranked.rows, [action.layer])))
         return len(_carry(ranked, FOUND_SHARE * ranked.scores, state))
 
-    def _call(self, action: RecursiveCall, state: _State) -> int:
+    def _call(self, action: actions.RecursiveCall, state: _State) -> int:
         if state.depth + 1 >= self._usage.limits.depth:
             raise LimitMet(f"depth {self._usage.limits.depth}")
         ranked, context = self._about(action.sub_query, state.context)
@@ -162,7 +147,7 @@ class Executor:
                 self.sides[action.sub_query] = entry
         return len(rows)
 
-    def _drill(self, action: DrillDown, state: _State) -> int:
+    def _drill(self, action: actions.DrillDown, state: _State) -> int:
         """From the chosen rows to what they name, and on from there; `Aggregate` orders what is brought in."""
         plain, context = state.ranked, state.context
         bridges = Bridges(context, self._usage.check)
@@ -240,7 +225,7 @@ def _chosen(ranked: Ranked, state: _State) -> Rows:
     return chosen
 
 
-def _recent(action: FilterByRecency, state: _State) -> int:
+def _recent(action: actions.FilterByRecency, state: _State) -> int:
     """Leave out what is too old, unless that is everything."""
     at = state.context.bank.column("at", state.ranked.rows).astype(np.int64)
     kept = np.flatnonzero(at >= state.context.view.reference - action.max_age_days * MICROS_PER_DAY)
@@ -267,19 +252,21 @@ class StepSearch:
         self._recursion = recursion
         self._access = access
         self._trainer = trainer
-        self._planner: Planner = recursion.planner or RulePlanner()
+        self._planner: actions.Planner = recursion.planner or actions.RulePlanner()
 
     def recall(self, query: str, *, scope: Scope, k: int, filters: Filters, learns: bool) -> Recall:
         """The k best entries, by the way that serves this person."""
         home, trainer = scope.home(), self._trainer if learns else None
         query = self._searcher.scrubbed(checked_query(query), home)  # before any plan is made of it
-        choice: Choice = "planner" if trainer is None else trainer.choose(query, home)
+        choice: actions.Choice = "planner" if trainer is None else trainer.choose(query, home)
         found, tokens = self.attempt(query, choice, scope=scope, k=k, filters=filters)
         if trainer is not None:
             trainer.record(found, home, choice, tokens)
         return found
 
-    def attempt(self, query: str, choice: Choice, *, scope: Scope, k: int, filters: Filters) -> tuple[Recall, int]:
+    def attempt(
+        self, query: str, choice: actions.Choice, *, scope: Scope, k: int, filters: Filters
+    ) -> tuple[Recall, int]:
         """A search by a choice, and the tokens it used."""
         search = partial(self._searcher.recall, query, scope=scope, k=k, filters=filters)
         usage = Usage(self._recursion.limits)
@@ -291,7 +278,7 @@ class StepSearch:
         executor = Executor(plan, planner, usage)
         found = search(refine=executor)
         found = replace(found, route=ROUTE, trace=(*steps, *executor.steps))
-        last = next((one for one in reversed(plan) if isinstance(one, Aggregate)), Aggregate())
+        last = next((one for one in reversed(plan) if isinstance(one, actions.Aggregate)), actions.Aggregate())
         if last.strategy != "combine":
             from wellworn.search.steps.reason import digest_of
 
@@ -300,11 +287,11 @@ class StepSearch:
         return replace(found, cost=calls.added_to(found.cost)), usage.tokens
 
     def _planned(
-        self, query: str, choice: Choice, scope: Scope, usage: Usage, calls: Calls
-    ) -> tuple[Plan, Planner, Sequence[SearchStep]] | None:
+        self, query: str, choice: actions.Choice, scope: Scope, usage: Usage, calls: Calls
+    ) -> tuple[actions.Plan, actions.Planner, Sequence[SearchStep]] | None:
         """The plan of a choice, who plans its sub-questions, and the steps of planning; None where a planner fails."""
         if choice == "turns":
-            return TURNS, self._planner, ()
+            return actions.TURNS, self._planner, ()
         models, access = self._recursion.models, self._access
         layers: list[Layer] = [partition.layer for partition in scope.partitions()]
         try:
@@ -329,7 +316,7 @@ class StepSearch:
 
         home, usage = library.scope.home(), Usage(self._recursion.limits)
         question = self._searcher.scrubbed(checked_query(question), home)
-        executor = Executor(TURNS if self._recursion.mode != "off" else (), self._planner, usage)
+        executor = Executor(actions.TURNS if self._recursion.mode != "off" else (), self._planner, usage)
         filters = Filters(as_of=library.moment)
         found = self._searcher.recall(question, scope=library.scope, k=k, filters=filters, refine=executor)
         if executor.steps:
@@ -359,14 +346,14 @@ class StepSearch:
         return Calls(usage) if models is None else Calls(usage, most=models.calls, timeout_s=models.timeout_s)
 
 
-def _made(planner: Planner, usage: Usage, query: str, layers: Sequence[Layer], depth: int) -> Plan:
+def _made(planner: actions.Planner, usage: Usage, query: str, layers: Sequence[Layer], depth: int) -> actions.Plan:
     """A planner's plan, read to its end before the deadline; `TypeError` if it holds anything but actions."""
 
-    def make() -> Plan:
+    def make() -> actions.Plan:
         given = planner.plan(query, shape_of(query), layers=layers, depth=depth)
         plan = tuple(islice(given, usage.limits.actions + 1))
-        if wrong := [one for one in plan if type(one) not in NAMES]:
+        if wrong := [one for one in plan if type(one) not in actions.NAMES]:
             raise TypeError(f"{wrong[0]!r:.80} is no action")
         return plan
 
-    return make() if isinstance(planner, RulePlanner) else usage.within(make)
+    return make() if isinstance(planner, actions.RulePlanner) else usage.within(make)

@@ -89,10 +89,8 @@ def search(visit: Looks, q: Line = "") -> Response:
 
 def _replaced_by(visit: Visit, entry: Entry) -> Entry | None:
     """What took its place."""
-    memory = visit.call.memory
-    ids = [link.source for link in memory.links(entry.id) if link.type == "supersedes" and link.target == entry.id]
-    found = memory.engine.store.get(visit.call.scope.partitions(), ids)
-    return max(found.values(), key=lambda one: one.valid_from, default=None)
+    found = visit.call.memory.engine.changer.replacements(entry.id, scope=visit.call.scope)
+    return max(found, key=lambda one: one.valid_from, default=None)
 
 
 # -- an entry ----------------------------------------------------------------------------------------------------------

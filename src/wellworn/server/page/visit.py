@@ -281,7 +281,7 @@ _templates = Environment(
     lstrip_blocks=True,
 )
 _templates.filters.update(
-    {each.__name__: each for each in (words.day, words.moment, words.percent, words.short, words.times, words.factor)}
+    {each.__name__: each for each in (words.day, words.moment, words.percent, words.short, words.times)}
 )
 _templates.filters.update(
     counted=counted, reasons=words.reasons, because=words.because, plain=lambda text: HIDDEN.sub("", text)

@@ -9,31 +9,6 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.values import Entry, Factor, Hit, Link
 from wellworn.core.wellformed import shortened
 
-FACTOR_WORDS = {
-    "terms": "same words",
-    "meaning": "similar meaning",
-    "similarity": "similar meaning",
-    "question": "only asks",
-    "answers": "answers a question",
-    "speaker": "said by the person named",
-    "assistant": "said by an assistant",
-    "length": "length",
-    "recency": "recent",
-    "date": "of the date named",
-    "unsure": "uncertain",
-    "reliability": "proved itself",
-    "linked": "linked to another hit",
-    "holds": "holds at the time asked about",
-    "layer": "more specific",
-    "whose": "about somebody else",
-    "direct": "says what was or may be, or does not speak of you",
-    "rare": "shares a rare name",
-    "found": "found on the way",
-    "learned": "like what you chose before",
-    "in_vain": "did not help before",
-    "diversity": "says what another hit says",
-}
-"""By factor of a score; others are named as they are."""
 SAID = {
     "edited": "Changed. The former state is in its history.",
     "outdated": "Marked as outdated.",
@@ -66,17 +41,13 @@ def short(text: str, width: int = LABEL_CHARS) -> str:
     return shortened(text, width)
 
 
-def factor(name: str) -> str:
-    return FACTOR_WORDS.get(name, name)
-
-
 def times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
 def because(hit: Hit) -> str:
     """What speaks for a hit, in a line."""
-    named = [factor(one.name) for one in reasons(hit) if one.contribution > 0]
+    named = [one.words for one in reasons(hit) if one.contribution > 0]
     return " · ".join([*dict.fromkeys(named)][:MOST_REASONS]) or "little speaks for it"
 
 

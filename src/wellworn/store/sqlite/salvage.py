@@ -18,7 +18,7 @@ from pathlib import Path
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import StoreCorrupt
-from wellworn.core.values import Progress
+from wellworn.core.values import Progress, unwatched
 from wellworn.store.sqlite.connection import Connections
 from wellworn.store.sqlite.db import BROKEN
 from wellworn.store.sqlite.driver import connect
@@ -53,7 +53,7 @@ class Salvaged:
     lost: dict[str, int] = field(default_factory=dict)
 
 
-def salvage(source: Path, target: Path, *, secret: bytes | None = None, progress: Progress | None = None) -> Salvaged:
+def salvage(source: Path, target: Path, *, secret: bytes | None = None, progress: Progress = unwatched) -> Salvaged:
     """Copy every readable row of a damaged file into a new one."""
     rows: dict[str, int] = {}
     lost: dict[str, int] = {}
@@ -72,8 +72,7 @@ def salvage(source: Path, target: Path, *, secret: bytes | None = None, progress
             new.execute(_OF_NOBODY, (LOST_TENANT,))
             for number, table in enumerate(TABLES, 1):
                 rows[table] = new.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-                if progress is not None:
-                    progress(number, len(TABLES))
+                progress(number, len(TABLES))
             new.execute(
                 "INSERT OR IGNORE INTO record_entries SELECT r.no, e.no FROM records r, json_each(r.names) j "
                 "JOIN entries e ON e.id = j.value WHERE json_valid(r.names) AND r.names <> '[]'"
