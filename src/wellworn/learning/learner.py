@@ -22,25 +22,10 @@ from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.spans import span
 from wellworn.core.values import Entry, LearningStatus, Partition
 from wellworn.ingest.terms import read_question
-from wellworn.learning import records
+from wellworn.learning import policy, records
 from wellworn.learning.guard import NO_EVIDENCE, Z_GAIN
 from wellworn.learning.log import LearningLog, MaySee, OutcomeInput, judged
 from wellworn.learning.past import MOST_OUTCOMES, PersonPast, attributes_of
-from wellworn.learning.policy import (
-    SETTINGS,
-    Advanced,
-    Person,
-    Prior,
-    Replay,
-    Tenant,
-    advance,
-    dumps_state,
-    dumps_tenant,
-    loads_state,
-    loads_tenant,
-    places_of,
-    serving,
-)
 from wellworn.learning.ranker import Example, Ranker, example_of
 from wellworn.learning.records import LoggedOutcome, LoggedRecall
 from wellworn.store.events import Event, audit
@@ -86,9 +71,9 @@ class _Held:
     """What is stored for a partition, read; it stands as long as the texts are the stored ones."""
 
     texts: dict[tuple[str, Partition | None], str]
-    settings: Tenant
-    prior: Prior
-    person: Person | None
+    settings: policy.Tenant
+    prior: policy.Prior
+    person: policy.Person | None
     past: PersonPast | None = None
     serving: Serving | None = None
 
@@ -108,7 +93,7 @@ class Learner:
         names: Sequence[str],
         clock: Clock,
         profile: str = "default",
-        start: Prior | None = None,
+        start: policy.Prior | None = None,
         reranker: MatrixReranker | None = None,
     ) -> None:
         """`start` is the prior of tenants that have none of their own yet."""
@@ -118,7 +103,7 @@ class Learner:
         self.names = list(names)
         self.profile = profile
         self._clock = aware(clock)
-        self._start = start or Prior()
+        self._start = start or policy.Prior()
         self._reranker = reranker
         self._held: LruCache[Partition, _Held] = LruCache(MOST_HELD)
 
@@ -142,7 +127,7 @@ class Learner:
             held.past = self._past_of(partition, held.settings.since)
         if self.mode != "on":
             return Serving(past=held.past)
-        level, ranker = serving(held.prior, person)
+        level, ranker = policy.serving(held.prior, person)
         outcomes = 0 if person is None or person.distrust() else person.outcomes
         if self._reranker is None:
             return Serving(level=level, ranker=ranker, outcomes=outcomes, past=held.past)
@@ -216,7 +201,7 @@ class Learner:
             return None
         held = self._read(tx, partition)
         past = partial(self._past_examples, partition, held.settings.since)
-        step = advance(held.prior, held.person, example, past=past, at=now)
+        step = policy.advance(held.prior, held.person, example, past=past, at=now)
         texts = dict(held.texts)
         if (self.profile, None) not in texts or step.prior is not held.prior:
             texts[self.profile, None] = self._put(tx, partition.tenant, None, step.prior)
@@ -228,7 +213,7 @@ class Learner:
             self._reranker.learn(tx, recall, query, cited)
         return held, after
 
-    def _record_switch(self, tx: Tx, tenant: str, step: Advanced, now: datetime) -> None:
+    def _record_switch(self, tx: Tx, tenant: str, step: policy.Advanced, now: datetime) -> None:
         """Every switch of what serves is an event in the audit log."""
         if step.switched is not None:
             gain, (before, after) = step.person.guard.gain, step.switched
@@ -253,7 +238,7 @@ class Learner:
         before = self._settings(self._store, tenant)
         settings = before if labelled is None else self._labelled(before, labelled)
         read = partial(self._examples, tenant, None)
-        replay = Replay(prior=self._beginning(settings), last=settings.since, read=read)
+        replay = policy.Replay(prior=self._beginning(settings), last=settings.since, read=read)
         matrices = {} if self._reranker is None else self._reranker.relearned(replay)
         replay.finish()
         with self._store.transact() as tx:
@@ -285,17 +270,17 @@ class Learner:
         return [example for _, example in self._examples(partition.tenant, partition, since)]
 
     def _ours(self, recall: LoggedRecall) -> bool:
-        return recall.profile == self.profile and places_of(recall.names, self.names) is not None
+        return recall.profile == self.profile and policy.places_of(recall.names, self.names) is not None
 
     def _example(self, recall: LoggedRecall, cited: Set[int], alive: set[int]) -> Example | None:
         """The recall as an example; features that it was logged without are 0."""
         if recall.names != self.names:
             features = np.zeros((len(recall.nos), len(self.names)), dtype=np.float32)
-            features[:, places_of(recall.names, self.names)] = recall.features
+            features[:, policy.places_of(recall.names, self.names)] = recall.features
             recall = replace(recall, features=features)
         return example_of(recall, cited, alive)
 
-    def _labelled(self, settings: Tenant, labelled: Labelled) -> Tenant:
+    def _labelled(self, settings: policy.Tenant, labelled: Labelled) -> policy.Tenant:
         """The settings with what pairs of a query and its right entries teach, in the place of earlier pairs."""
         bare, examples = settings.with_start(self.profile, None, self.names), list[Example]()
         for recall, ids in labelled:
@@ -314,7 +299,7 @@ class Learner:
         self._store.heads([])  # a closed store says so
         held, now = self._read(self._store, partition), self.serving(partition)
         prior, person = held.prior, held.person
-        known = person or Person(own=Ranker.fresh(len(self.names)))
+        known = person or policy.Person(own=Ranker.fresh(len(self.names)))
         ranker = now.ranker or (None if person is None else person.own)
         gain = prior.gain if person is None else person.guard.gain
         return LearningStatus(
@@ -342,7 +327,7 @@ class Learner:
         gain, users = NO_EVIDENCE, 0
         for tenant in sorted(self.log.tenants)[:MOST_POOLED]:
             text = records.stored_policy(self._store, tenant, None, profile=self.profile)
-            prior = loads_state(Prior, text, self.names) or Prior()
+            prior = policy.loads_state(policy.Prior, text, self.names) or policy.Prior()
             gain, users = gain.plus(prior.gain), users + prior.users
         return gain.mean, gain.sure(Z_GAIN), users
 
@@ -350,10 +335,12 @@ class Learner:
         """Drop every learned state of a tenant, of all profiles; outcomes so far teach no more. Returns the number of
         states. Whether the tenant shares stays as it was."""
         with self._store.transact() as tx:
-            before = records.stored_policy(tx, tenant, None, profile=SETTINGS)
+            before = records.stored_policy(tx, tenant, None, profile=policy.SETTINGS)
             dropped = records.drop_policies(tx, tenant) - (before is not None)
             self._put_settings(
-                tx, tenant, Tenant(shares=loads_tenant(before).shares, since=records.last_outcome(tx, tenant))
+                tx,
+                tenant,
+                policy.Tenant(shares=policy.loads_tenant(before).shares, since=records.last_outcome(tx, tenant)),
             )
             audit(tx, Event(at=self._clock(), tenant=tenant, action="reset_learning", detail={"states": dropped}))
         return dropped
@@ -382,37 +369,41 @@ class Learner:
 
     def _read(self, reader: StoreReader, partition: Partition) -> _Held:
         """The settings, the prior and the person, as of now."""
-        texts = records.stored_policies(reader, partition, [SETTINGS, self.profile])
+        texts = records.stored_policies(reader, partition, [policy.SETTINGS, self.profile])
         held = self._held.get(partition)
         if held is None or held.texts != texts:
-            settings, prior = loads_tenant(texts.get((SETTINGS, None))), texts.get((self.profile, None))
-            first = self._beginning(settings) if prior is None else loads_state(Prior, prior, self.names) or Prior()
+            settings, prior = policy.loads_tenant(texts.get((policy.SETTINGS, None))), texts.get((self.profile, None))
+            first = (
+                self._beginning(settings)
+                if prior is None
+                else policy.loads_state(policy.Prior, prior, self.names) or policy.Prior()
+            )
             held = _Held(
                 texts=texts,
                 settings=settings,
                 prior=replace(first, shares=settings.shares),
-                person=loads_state(Person, texts.get((self.profile, partition)), self.names),
+                person=policy.loads_state(policy.Person, texts.get((self.profile, partition)), self.names),
             )
             self._held.put(partition, held)
         return held
 
-    def _beginning(self, settings: Tenant) -> Prior:
+    def _beginning(self, settings: policy.Tenant) -> policy.Prior:
         """Where a tenant's learning begins: as pretrained, or at the prior to start with unless it shares nothing."""
-        start = settings.start(self.profile, self.names) or (self._start if settings.shares else Prior())
+        start = settings.start(self.profile, self.names) or (self._start if settings.shares else policy.Prior())
         return replace(start, shares=settings.shares)
 
-    def _put(self, tx: Tx, tenant: str, partition: Partition | None, state: Prior | Person) -> str:
-        text = dumps_state(state, self.names)
+    def _put(self, tx: Tx, tenant: str, partition: Partition | None, state: policy.Prior | policy.Person) -> str:
+        text = policy.dumps_state(state, self.names)
         records.put_policy(tx, tenant, partition, text, profile=self.profile)
         return text
 
-    def _settings(self, reader: StoreReader, tenant: str) -> Tenant:
-        return loads_tenant(records.stored_policy(reader, tenant, None, profile=SETTINGS))
+    def _settings(self, reader: StoreReader, tenant: str) -> policy.Tenant:
+        return policy.loads_tenant(records.stored_policy(reader, tenant, None, profile=policy.SETTINGS))
 
-    def _put_settings(self, tx: Tx, tenant: str, settings: Tenant) -> None:
+    def _put_settings(self, tx: Tx, tenant: str, settings: policy.Tenant) -> None:
         """Keep settings; the defaults need no row."""
         if settings != self._settings(tx, tenant):
-            records.put_policy(tx, tenant, None, dumps_tenant(settings), profile=SETTINGS)
+            records.put_policy(tx, tenant, None, policy.dumps_tenant(settings), profile=policy.SETTINGS)
 
 
 def _add(past: PersonPast, recall: LoggedRecall, cited: Iterable[int], entries: Mapping[int, Entry]) -> None:

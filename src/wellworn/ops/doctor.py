@@ -55,19 +55,10 @@ from wellworn.ops.files import take_place
 from wellworn.ops.lines import checked_id, is_unit_or_zero, settled
 from wellworn.ops.reembed import model_of
 from wellworn.store.events import EVENT
-from wellworn.store.port import PAGE, Store, Tx
+from wellworn.store.port import PAGE, Flaw, Store, Tx
 from wellworn.store.sqlite.driver import Key, is_plain, key_of
 from wellworn.store.sqlite.salvage import Salvaged, salvage
-from wellworn.store.values import (
-    EmbeddingModel,
-    Flaw,
-    IndexRecord,
-    Record,
-    RecordFilter,
-    Selection,
-    SessionHead,
-    Vector,
-)
+from wellworn.store.values import EmbeddingModel, IndexRecord, Record, RecordFilter, Selection, SessionHead, Vector
 
 SAMPLE = 200
 """How many vectors are made again to compare, where making them costs time or money."""

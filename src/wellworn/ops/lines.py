@@ -35,17 +35,8 @@ from wellworn.core.values import Entry, Link, Partition, Turn
 from wellworn.core.wellformed import count_tokens
 from wellworn.ingest import validate
 from wellworn.ingest.terms import content_hash
+from wellworn.learning import records
 from wellworn.learning.policy import LEVELS, SETTINGS, Tenant, dumps_tenant, loads_tenant
-from wellworn.learning.records import (
-    LoggedRecall,
-    add_outcome,
-    add_recalls,
-    drop_policies,
-    logged_recall,
-    outcomes,
-    put_policy,
-    stored_policy,
-)
 from wellworn.store.port import EmbeddingModel, Replaced, Selection, SessionHead, Store, StoreReader, Tx, Vector
 
 T = TypeVar("T")
@@ -257,11 +248,11 @@ class RecallLine:
     names: list[str]
     features: bytes
 
-    def logged(self, no_of: dict[str, int]) -> LoggedRecall:
+    def logged(self, no_of: dict[str, int]) -> records.LoggedRecall:
         """As the store logs it, without the rows of entries that have no number."""
         places = [place for place, entry_id in enumerate(self.entries) if entry_id in no_of]
         rows, columns = len(self.entries), len(self.names)
-        return LoggedRecall(
+        return records.LoggedRecall(
             **_in_common(self),
             nos=[no_of[self.entries[place]] for place in places],
             shown=sum(place < self.shown for place in places),
@@ -270,7 +261,7 @@ class RecallLine:
         )
 
 
-def _in_common(recall: RecallLine | LoggedRecall) -> dict[str, Any]:
+def _in_common(recall: RecallLine | records.LoggedRecall) -> dict[str, Any]:
     """What a line and the log say alike."""
     names = ("id", "partition", "at", "query", "profile", "level", "names")
     return {name: getattr(recall, name) for name in names}
@@ -346,7 +337,7 @@ def check_outcome(outcome: OutcomeLine) -> OutcomeLine:
 def log_lines(store: StoreReader, partitions: Sequence[Partition], ids: Collection[str]) -> Iterator[Plain]:
     """The log of these partitions as far as these entries are in it, tenant by tenant."""
     for tenant in dict.fromkeys(partition.tenant for partition in partitions):
-        settings = loads_tenant(stored_policy(store, tenant, None, profile=SETTINGS))
+        settings = loads_tenant(records.stored_policy(store, tenant, None, profile=SETTINGS))
         if not settings.shares or settings.starts:
             yield {"type": "tenant", "tenant": tenant, "shares": settings.shares, "starts": settings.starts}
         yield from _outcomes(store, tenant, frozenset(partitions), ids, settings.since)
@@ -356,7 +347,7 @@ def _outcomes(
     store: StoreReader, tenant: str, partitions: frozenset[Partition], ids: Collection[str], after: int
 ) -> Iterator[Plain]:
     written: set[str] = set()
-    while page := outcomes(store, tenant, after=after, limit=PAGE):
+    while page := records.outcomes(store, tenant, after=after, limit=PAGE):
         after = page[-1].no
         entries = store.read(sorted({no for outcome in page for no in outcome.recall.nos}))
         id_of = {no: entry.id for no, entry in entries.items() if entry.id in ids}
@@ -377,7 +368,7 @@ def _outcomes(
             yield {"type": "outcome", **to_plain(told)}
 
 
-def _recall_line(recall: LoggedRecall, id_of: dict[int, str], shown: int) -> RecallLine:
+def _recall_line(recall: records.LoggedRecall, id_of: dict[int, str], shown: int) -> RecallLine:
     places = [place for place, no in enumerate(recall.nos) if no in id_of]
     return RecallLine(
         **_in_common(recall),
@@ -396,9 +387,9 @@ def admit_log(
     no_of = {entry.id: no for no, entry in store.select(None, Selection(ids=ids))}
     partition_of = {recall.id: recall.partition for recall in recalls}
     for recall in recalls:
-        there = logged_recall(tx, recall.id)
+        there = records.logged_recall(tx, recall.id)
         if there is None:
-            add_recalls(tx, [recall.logged(no_of)])
+            records.add_recalls(tx, [recall.logged(no_of)])
         elif there.partition != recall.partition:
             raise TransferError(f"recall {recall.id} is in this store already, on another partition")
     added = 0
@@ -407,7 +398,7 @@ def admit_log(
         if outcome.kind == "cited":
             value = {"nos": [no_of[entry_id] for entry_id in value["entries"] if entry_id in no_of]}
         partition = partition_of[outcome.recall]
-        added += add_outcome(tx, outcome.recall, partition, outcome.kind, value, outcome.at) is not None
+        added += records.add_outcome(tx, outcome.recall, partition, outcome.kind, value, outcome.at) is not None
     for given in tenants:
         _settle(tx, given.tenant, Tenant(shares=given.shares, starts=given.starts))
     return added
@@ -415,9 +406,9 @@ def admit_log(
 
 def _settle(tx: Tx, tenant: str, given: Tenant) -> None:
     """An opt-out counts wherever it was made, and what was shared until now goes; pretraining fills gaps only."""
-    here = loads_tenant(stored_policy(tx, tenant, None, profile=SETTINGS))
+    here = loads_tenant(records.stored_policy(tx, tenant, None, profile=SETTINGS))
     settings = replace(here, shares=here.shares and given.shares, starts=given.starts | here.starts)
     if settings.shares != here.shares:
-        drop_policies(tx, tenant)
+        records.drop_policies(tx, tenant)
     if settings != here:
-        put_policy(tx, tenant, None, dumps_tenant(settings), profile=SETTINGS)
+        records.put_policy(tx, tenant, None, dumps_tenant(settings), profile=SETTINGS)

@@ -19,26 +19,7 @@ from wellworn.ingest.dates import with_dates
 from wellworn.ingest.session import name_of
 from wellworn.ingest.terms import terms
 from wellworn.ingest.utterance import ASSISTANT_ROLES, without_opening
-from wellworn.reflection import Candidate
-from wellworn.reflection.labels import (
-    GROUP,
-    SELF,
-    YOU,
-    Label,
-    Sentence,
-    about_speaker,
-    clauses,
-    is_adverb,
-    is_english,
-    is_matter,
-    is_past,
-    label,
-    orders,
-    plain_words,
-    says_something,
-    sentences,
-    wants_text,
-)
+from wellworn.reflection import Candidate, labels
 
 MOST_PER_TURN = 8
 _PASTED_CHARS = 1000
@@ -119,29 +100,31 @@ class _Session:
         """Count a turn before it is read."""
         if role(turn) != "user":
             return
-        said = [(one, label(one)) for one in sentences(turn.text[:_PASTED_CHARS])]
+        said = [(one, labels.label(one)) for one in labels.sentences(turn.text[:_PASTED_CHARS])]
         pasted, first = len(turn.text) > _PASTED_CHARS, said[0][1] if said else ""
         self.users += 1
-        self.texts += pasted or (first == "request" and wants_text(said[0][0]))
+        self.texts += pasted or (first == "request" and labels.wants_text(said[0][0]))
         self.asked += pasted or first in ("request", "question")
-        self.own += any(sort == "statement" and not SELF.isdisjoint(plain_words(one.text)) for one, sort in said)
+        self.own += any(
+            sort == "statement" and not labels.SELF.isdisjoint(labels.plain_words(one.text)) for one, sort in said
+        )
 
     def remember(self, turn: Turn) -> None:
         """Keep the words of a turn that was read."""
         if role(turn) != "assistant":
-            claimed = [frozenset(_claimed(one.text)) for one in sentences(turn.text)]
+            claimed = [frozenset(_claimed(one.text)) for one in labels.sentences(turn.text)]
             self.claims += claimed
             self.heard.update(*claimed)
 
     def name(self, turn: Turn) -> str:
         return speaker_of(turn, self.user)
 
-    def count_new(self, one: Sentence) -> int:
+    def count_new(self, one: labels.Sentence) -> int:
         """How many words a sentence has that no person said before in this session and that are not mere politeness.
 
         Known words in a new connection count as one.
         """
-        claimed = {*_claimed(" ".join(says_something(one.text)), negated=_NEGATED.search(one.text) is not None)}
+        claimed = {*_claimed(" ".join(labels.says_something(one.text)), negated=_NEGATED.search(one.text) is not None)}
         if claimed <= self.heard:
             return int(bool(claimed) and not any(claimed <= known for known in self.claims))
         return len(claimed - self.heard)
@@ -183,86 +166,86 @@ def extract(
 
 def _of_turn(turn: Turn, before: Turn | None, session: _Session) -> list[Candidate] | str:
     """The memories of one turn, or the reason why there is none."""
-    said = [clause for one in sentences(turn.text) for clause in clauses(one)]
+    said = [clause for one in labels.sentences(turn.text) for clause in labels.clauses(one)]
     if not said:
         return "nothing said in sentences"
     if role(turn) == "user" and len(turn.text) > _PASTED_CHARS:
         return "pasted text"
-    labels = [label(one) for one in said]
-    reply = _reply(turn, before, said, labels, session)
+    sorts = [labels.label(one) for one in said]
+    reply = _reply(turn, before, said, sorts, session)
     brief = len(turn.text) <= _SHORT_CHARS
     kept: list[Candidate] = []
-    for place, (one, sort) in enumerate(zip(said, labels, strict=True)):
+    for place, (one, sort) in enumerate(zip(said, sorts, strict=True)):
         if reply is not None and reply[0] == place:
             kept.append(reply[1])
         elif sort == "points back":
-            if kept and labels[place - 1] in (*_KEPT, "points back"):
+            if kept and sorts[place - 1] in (*_KEPT, "points back"):
                 kept[-1] = _extended(kept[-1], one, turn, session)
-        elif sort in _KEPT and _concerns_speaker(place, said, labels, session, brief=brief):
-            alone = len(said) == 1 or (brief and _opens_with(SELF, one.text))
+        elif sort in _KEPT and _concerns_speaker(place, said, sorts, session, brief=brief):
+            alone = len(said) == 1 or (brief and _opens_with(labels.SELF, one.text))
             fewest = 1 if alone else _FEWEST_NEW if brief else _FEWEST_NEW_IN_LONG
             kept += [_memory(one, sort, turn, session)] if session.count_new(one) >= fewest else []
-    return kept[:MOST_PER_TURN] or next((why for sort, why in _REASONS.items() if sort in labels), "nothing new")
+    return kept[:MOST_PER_TURN] or next((why for sort, why in _REASONS.items() if sort in sorts), "nothing new")
 
 
 def _concerns_speaker(
-    place: int, said: Sequence[Sentence], labels: Sequence[Label], session: _Session, *, brief: bool
+    place: int, said: Sequence[labels.Sentence], sorts: Sequence[labels.Label], session: _Session, *, brief: bool
 ) -> bool:
     """Whether a sentence may be kept: what the speaker tells of themselves, and in a short turn what holds of their world.
 
     What an order beside it is about is part of the task. Where texts are ordered only the speaker's own matters count.
     """
-    one, sort, personal = said[place], labels[place], session.talk == "personal"
+    one, sort, personal = said[place], sorts[place], session.talk == "personal"
     if sort == "instruction" and brief:
         return True
-    ordered = [sort not in _KEPT and orders(other.text) for other, sort in zip(said, labels, strict=True)]
-    asked = any(sort == "question" and not order for sort, order in zip(labels, ordered, strict=True))
+    ordered = [sort not in _KEPT and labels.orders(other.text) for other, sort in zip(said, sorts, strict=True)]
+    asked = any(sort == "question" and not order for sort, order in zip(sorts, ordered, strict=True))
     behind = said[place + 1] if ordered[place + 1 :][:1] == [True] else None
     beside_order = behind is not None if personal else any(ordered)
-    if beside_order and not _opens_with(SELF, one.text) and is_matter(one, behind):
+    if beside_order and not _opens_with(labels.SELF, one.text) and labels.is_matter(one, behind):
         return False
     if personal or (brief and session.talk == "mixed" and not asked):
         return True
-    return _opens_with(SELF if asked or any(ordered) else SELF | GROUP, one.text)
+    return _opens_with(labels.SELF if asked or any(ordered) else labels.SELF | labels.GROUP, one.text)
 
 
 def _opens_with(people: frozenset[str], text: str) -> bool:
-    return not people.isdisjoint(plain_words(without_opening(text))[:4])
+    return not people.isdisjoint(labels.plain_words(without_opening(text))[:4])
 
 
 def _reply(
-    turn: Turn, before: Turn | None, said: list[Sentence], labels: list[Label], session: _Session
+    turn: Turn, before: Turn | None, said: list[labels.Sentence], sorts: list[labels.Label], session: _Session
 ) -> tuple[int, Candidate] | None:
     """The place and the memory of a sentence that says nothing without the question or proposal before it."""
     name = session.name(turn)
     if before is None or (role(before) == role(turn) and session.name(before) == name):
         return None
-    place = next((n for n, sort in enumerate(labels) if sort != "small talk"), 0)
-    place = place if labels[place] == "fragment" else 0
-    lead = _question(before, said[place], labels[place], session)
-    lead = lead or (_proposal(before, turn, labels[0], name) if session.talk == "personal" else "")
+    place = next((n for n, sort in enumerate(sorts) if sort != "small talk"), 0)
+    place = place if sorts[place] == "fragment" else 0
+    lead = _question(before, said[place], sorts[place], session)
+    lead = lead or (_proposal(before, turn, sorts[0], name) if session.talk == "personal" else "")
     if not lead:
         return None
     text = f'{lead} {name} said: "{_quoted(said[place].text)}."'
     return place, Candidate(summary=text, turns=(before.number, turn.number), speaker=name, confidence=0.5)
 
 
-def _question(before: Turn, reply: Sentence, sort: Label, session: _Session) -> str:
+def _question(before: Turn, reply: labels.Sentence, sort: labels.Label, session: _Session) -> str:
     """The question that a turn ends with, where the reply is no sentence of its own or says yes or no to it."""
-    asked = sentences(before.text)[-1:]
+    asked = labels.sentences(before.text)[-1:]
     if not asked or asked[0].end != "?" or len(asked[0].text) > _LONGEST_QUESTION:
         return ""
     question = asked[0].text
-    if session.talk == "texts" and not YOU.search(question):
+    if session.talk == "texts" and not labels.YOU.search(question):
         return ""
     return f'Asked "{_quoted(question)}?",' if sort == "fragment" or _YES_OR_NO.match(reply.text) else ""
 
 
-def _proposal(before: Turn, turn: Turn, sort: Label, name: str) -> str:
+def _proposal(before: Turn, turn: Turn, sort: labels.Label, name: str) -> str:
     """The points that an assistant listed, unless the reply asks for something else."""
     if role(before) != "assistant" or sort in ("question", "request", "hypothetical"):
         return ""
-    if not _COMMITS.search(turn.text.replace("’", "'")) or _NEGATED.search(sentences(turn.text)[0].text):
+    if not _COMMITS.search(turn.text.replace("’", "'")) or _NEGATED.search(labels.sentences(turn.text)[0].text):
         return ""
     points = [_point(line[1]) for line in _POINT.finditer(before.text)]
     shown = "; ".join(point for point in points if point)
@@ -275,7 +258,7 @@ def _point(line: str) -> str:
     return head if len(head) <= _LONGEST_POINT else head[:_LONGEST_POINT].rsplit(" ", 1)[0] + "…"
 
 
-def _memory(one: Sentence, sort: Label, turn: Turn, session: _Session) -> Candidate:
+def _memory(one: labels.Sentence, sort: labels.Label, turn: Turn, session: _Session) -> Candidate:
     dated = with_dates(without_opening(one.text), turn.at)
     name = session.name(turn)
     kind: Kind = "preference" if sort == "instruction" or _PREFERENCE.search(one.text.lower()) else "fact"
@@ -291,17 +274,17 @@ def _memory(one: Sentence, sort: Label, turn: Turn, session: _Session) -> Candid
 
 def _told(text: str, end: str, name: str, *, quoted: bool) -> str:
     """The sentence for a memory: in the third person where that is certain, else as it stands."""
-    first = next((word for word in plain_words(text) if not is_adverb(word)), "")
-    quoted = quoted or is_past(first) or not is_english(text.lower())  # "Moved to Bergen" has no subject
-    about = None if quoted else about_speaker(text, name)
+    first = next((word for word in labels.plain_words(text) if not labels.is_adverb(word)), "")
+    quoted = quoted or labels.is_past(first) or not labels.is_english(text.lower())  # "Moved to Bergen" has no subject
+    about = None if quoted else labels.about_speaker(text, name)
     return (_lead(name) + _sentence_case(text) if about is None else _sentence_case(about)) + _closing(end)
 
 
-def _extended(memory: Candidate, one: Sentence, turn: Turn, session: _Session) -> Candidate:
+def _extended(memory: Candidate, one: labels.Sentence, turn: Turn, session: _Session) -> Candidate:
     """A memory with the sentence behind it, which points back to it, where both can be told alike."""
     name = session.name(turn)
     text = with_dates(one.text, turn.at).text
-    more = text if memory.summary.startswith(_lead(name)) else about_speaker(text, name)
+    more = text if memory.summary.startswith(_lead(name)) else labels.about_speaker(text, name)
     if more is None:
         return memory
     return replace(memory, summary=f"{memory.summary} {_sentence_case(more)}{_closing(one.end)}")

@@ -18,23 +18,11 @@ from wellworn.ingest.remember import keep, strengthened
 from wellworn.learning.log import FAILURE_STEP, OutcomeInput, judged
 from wellworn.store.events import Event, audit
 from wellworn.store.port import NewEntry, Selection, Tx
+from wellworn.tasks import items
 from wellworn.tasks.calls import common_words, followed
 from wellworn.tasks.consolidate import ended, merged
 from wellworn.tasks.distill import Distilled, distill
 from wellworn.tasks.engine import Parts
-from wellworn.tasks.items import (
-    MOST_TASKS,
-    PATTERN,
-    NewItem,
-    Origin,
-    Outcome,
-    Pattern,
-    calls_tag,
-    content_words,
-    domain_of,
-    draft_of,
-    pattern_of,
-)
 from wellworn.tasks.judge import Verdict, judge
 from wellworn.tasks.tasks import Task, TaskMoved, Tasks
 
@@ -73,16 +61,16 @@ class Finisher:
         first = attempts[0][0]
         model = self._parts.engine.background.model(first.partition, first.session_id)
         found = distill([(task.done, verdict) for task, verdict in attempts], model)
-        items = self._items(attempts, found)
+        made = self._items(attempts, found)
         uses = [(task, used := self._uses(task, verdict), self._log(task, used)) for task, verdict in attempts]
         now = self._parts.engine.clock()
         with self._parts.writer.transact() as tx:
             for task, used, logged in uses:
                 self._reinforce(tx, task, used, logged)
-            ids = tuple(dict.fromkeys(store(tx, record, item, twins, now) for record, item, twins in items))
+            ids = tuple(dict.fromkeys(store(tx, record, item, twins, now) for record, item, twins in made))
             changes = [(task, {"verdict": verdict, "entry_ids": ids}) for task, verdict in attempts]
             over = [self._tasks.move_in(tx, task, "reinforced", **changed) for task, changed in changes]
-            new = len({record.entry.id for record, *_ in items} & set(ids))
+            new = len({record.entry.id for record, *_ in made} & set(ids))
             queued = new > 0 and self._added(tx, first.partition, new)
         if queued:
             self._parts.engine.background.wake()
@@ -92,28 +80,28 @@ class Finisher:
 
     def _items(
         self, attempts: Sequence[JudgedTask], found: Distilled
-    ) -> list[tuple[NewEntry, NewItem, tuple[str, ...]]]:
+    ) -> list[tuple[NewEntry, items.NewItem, tuple[str, ...]]]:
         """The items as they are to be stored, each with the stored ones that it joins. Texts are embedded here."""
         writer, now, task = self._parts.writer, self._parts.engine.clock(), attempts[0][0]
         verdicts = {verdict.success for _, verdict in attempts}
-        outcome: Outcome = "contrast" if len(verdicts) == 2 else "success" if True in verdicts else "failure"
-        origin = Origin(task=task.task_id, agent=task.agent_id, outcome=outcome, run=task.run_id, by=found.by)
+        outcome: items.Outcome = "contrast" if len(verdicts) == 2 else "success" if True in verdicts else "failure"
+        origin = items.Origin(task=task.task_id, agent=task.agent_id, outcome=outcome, run=task.run_id, by=found.by)
         trusted = all(task.done.trusted for task, _ in attempts)
         joined = [join(item, self._twins(item, task, trusted)) for item in found.items]
         drafts = [
-            draft_of(item, origin, domain=task.domain, layer=task.partition.layer, trusted=trusted)
+            items.draft_of(item, origin, domain=task.domain, layer=task.partition.layer, trusted=trusted)
             for item, _ in joined
         ]
         entries = [writer.entry(draft, task.partition.scope, now) for draft in drafts]
         records = writer.records_of(entries) if entries else []
         return [(record, item, twins) for record, (item, twins) in zip(records, joined, strict=True)]
 
-    def _twins(self, item: NewItem, task: Task, trusted: bool) -> list[Entry]:
+    def _twins(self, item: items.NewItem, task: Task, trusted: bool) -> list[Entry]:
         """Stored items with the same calls, of the same domain and trust."""
-        tags, trust = calls_tag(item.pattern, item.kind), "trusted" if trusted else "untrusted"
+        tags, trust = items.calls_tag(item.pattern, item.kind), "trusted" if trusted else "untrusted"
         chosen = Selection(kinds=[item.kind], states=["active"], tags=tags)
         rows = self._parts.engine.store.select([task.partition], chosen, limit=MOST_TWINS) if tags else []
-        return [one for _, one in rows if one.trust == trust and domain_of(one.tags) == task.domain]
+        return [one for _, one in rows if one.trust == trust and items.domain_of(one.tags) == task.domain]
 
     # -- what it was given -------------------------------------------------------------------------------------------
 
@@ -128,7 +116,7 @@ class Finisher:
             entry = there.get(id)
             if entry is None or (task.done.used is not None and place not in task.done.used):
                 continue
-            worked = followed(pattern_of(entry).calls, task.done)
+            worked = followed(items.pattern_of(entry).calls, task.done)
             if worked is False:
                 uses[id] = (False, REFUTED_STEP)
             elif verdict.teaches:
@@ -175,11 +163,11 @@ class Finisher:
 
     def _doubt_twins(self, tx: Tx, task: Task, refuted: Entry) -> None:
         """Items that say the same calls at much the same words were refuted too: each would fail in its turn."""
-        now, said = self._parts.engine.clock(), set(content_words(task.query))
-        tags = calls_tag(pattern_of(refuted), refuted.kind)
+        now, said = self._parts.engine.clock(), set(items.content_words(task.query))
+        tags = items.calls_tag(items.pattern_of(refuted), refuted.kind)
         chosen = Selection(kinds=[refuted.kind], states=["active"], tags=tags)
         for _, twin in tx.select([refuted.partition], chosen, limit=MOST_TWINS):
-            words = set(pattern_of(twin).conditions)
+            words = set(items.pattern_of(twin).conditions)
             if twin.id not in task.shown and len(words & said) >= ALIKE * len(words | said):
                 tx.update(judged(twin, False, now, step=REFUTED_STEP), change=None)
 
@@ -214,12 +202,13 @@ class Finisher:
 # -- items with the same calls, learned at different tasks -----------------------------------------------------------
 
 
-def join(item: NewItem, twins: Sequence[Entry]) -> tuple[NewItem, tuple[str, ...]]:
+def join(item: items.NewItem, twins: Sequence[Entry]) -> tuple[items.NewItem, tuple[str, ...]]:
     """A new item as it is to be stored, and the stored ones with the same calls that it becomes one with."""
-    known = {twin.id: pattern for twin in twins if (pattern := pattern_of(twin)).shape == item.pattern.shape}
+    known = {twin.id: pattern for twin in twins if (pattern := items.pattern_of(twin)).shape == item.pattern.shape}
     if item.when is not None or not known:  # a model says itself when it applies
         return item, ()
-    tasks = tuple(dict.fromkeys(task for one in (*known.values(), item.pattern) for task in one.tasks))[-MOST_TASKS:]
+    told = dict.fromkeys(task for one in (*known.values(), item.pattern) for task in one.tasks)
+    tasks = tuple(told)[-items.MOST_TASKS :]
     if len(tasks) >= SIBLINGS:
         general = item.pattern.of_task(common_words(item.pattern.shape, tasks))
         return replace(item, pattern=replace(general, tasks=tasks)), tuple(known)
@@ -227,7 +216,7 @@ def join(item: NewItem, twins: Sequence[Entry]) -> tuple[NewItem, tuple[str, ...
     return item, tuple(same[:1])
 
 
-def store(tx: Tx, record: NewEntry, item: NewItem, twins: Sequence[str], now: datetime) -> str:
+def store(tx: Tx, record: NewEntry, item: items.NewItem, twins: Sequence[str], now: datetime) -> str:
     """Write an item, or strengthen one that says it already, which takes its words; others that it stands for end."""
     new = record.entry
     known = [one for one in tx.get([new.partition], twins).values() if one.state == "active"]
@@ -238,13 +227,13 @@ def store(tx: Tx, record: NewEntry, item: NewItem, twins: Sequence[str], now: da
         tx.update(replace(entry, at=max(now, entry.at)), change=None)
         return id
     best, *others = sorted(known, key=lambda one: (-one.usage_count, -one.confidence, one.id))
-    pattern = _with_failed(item.pattern, [pattern_of(entry) for entry in known])
+    pattern = _with_failed(item.pattern, [items.pattern_of(entry) for entry in known])
     kept = replace(
         strengthened(merged(best, others, now) if others else best, new, now),
         at=max(now, best.at),
-        metadata={**best.metadata, PATTERN: to_plain(pattern)},
+        metadata={**best.metadata, items.PATTERN: to_plain(pattern)},
     )
-    if pattern.conditions == pattern_of(best).conditions:
+    if pattern.conditions == items.pattern_of(best).conditions:
         tx.update(kept, change=None)
     else:
         said = {name: getattr(new, name) for name in ("text", "title", "token_count", "content_hash")}
@@ -256,9 +245,9 @@ def store(tx: Tx, record: NewEntry, item: NewItem, twins: Sequence[str], now: da
     return best.id
 
 
-def _with_failed(pattern: Pattern, others: Sequence[Pattern]) -> Pattern:
+def _with_failed(pattern: items.Pattern, others: Sequence[items.Pattern]) -> items.Pattern:
     """With what failed at its siblings, the latest few."""
     calls = {(call.tool, str(call.args)): call for one in (*others, pattern) for call in one.failed}
     tasks = dict.fromkeys(task for one in (*others, pattern) for task in one.tasks)
-    failed = tuple(calls.values())[-MOST_TASKS:] if pattern.calls else pattern.failed
-    return replace(pattern, failed=failed, tasks=tuple(tasks)[-MOST_TASKS:])
+    failed = tuple(calls.values())[-items.MOST_TASKS :] if pattern.calls else pattern.failed
+    return replace(pattern, failed=failed, tasks=tuple(tasks)[-items.MOST_TASKS :])

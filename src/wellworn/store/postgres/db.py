@@ -14,18 +14,9 @@ import numpy as np
 
 from wellworn.core.errors import MissingExtra, StoreError
 from wellworn.core.lazy import regex
+from wellworn.store import convert
 from wellworn.store.port import NewEntry, Vector
 from wellworn.store.postgres.seal import Sealer
-from wellworn.store.rows import (
-    CHANGING,
-    COLUMN_TYPES,
-    ENTRY_COLUMNS,
-    RECORD_COLUMNS,
-    SEALED,
-    entry_row,
-    index_row,
-    vector_blob,
-)
 from wellworn.store.sql.db import Row
 
 try:
@@ -43,8 +34,8 @@ _HINTS = regex(r"INDEXED BY \w+|CROSS (?=JOIN)|\+(?=[a-z]\.tenant)")
 """What SQLite alone understands, see `store.sql.db`; a plus is for numbers."""
 _ADD_ENTRY = f"""
 WITH e AS (
-  INSERT INTO entries (partition, seq, index_seq, {", ".join(ENTRY_COLUMNS)})
-  VALUES ({", ".join("?" * (len(ENTRY_COLUMNS) + 3))}) RETURNING no, partition
+  INSERT INTO entries (partition, seq, index_seq, {", ".join(convert.ENTRY_COLUMNS)})
+  VALUES ({", ".join("?" * (len(convert.ENTRY_COLUMNS) + 3))}) RETURNING no, partition
 ), i AS (
   INSERT INTO index_records (entry, partition, near_a, near_b, length, chars, traits, speaker, terms, counts, vector)
   SELECT no, partition, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM e
@@ -62,16 +53,16 @@ def _add_many(into: str, types: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 _TYPES = {int: "bigint", float: "float8", str: "text"}
 _ADD_ENTRIES = _add_many(
-    f"entries (no, partition, seq, index_seq, {', '.join(ENTRY_COLUMNS)}) OVERRIDING SYSTEM VALUE",
-    [*["bigint"] * 4, *(_TYPES[types[0]] for types in COLUMN_TYPES[: len(ENTRY_COLUMNS)])],
+    f"entries (no, partition, seq, index_seq, {', '.join(convert.ENTRY_COLUMNS)}) OVERRIDING SYSTEM VALUE",
+    [*["bigint"] * 4, *(_TYPES[types[0]] for types in convert.COLUMN_TYPES[: len(convert.ENTRY_COLUMNS)])],
 )
 _ADD_INDEX = _add_many("index_records", [*["bigint"] * 8, "bytea", "bytea", "vector"])
 _ADD_TAGS = _add_many("entry_tags", ["bigint", "text", "bigint"])
 _ADD_LINKS = _add_many("links", ["bigint", "bigint", "text", "float8", "bigint", "bigint"])
-_OF_ENTRY = len(ENTRY_COLUMNS) + 2
+_OF_ENTRY = len(convert.ENTRY_COLUMNS) + 2
 """Columns of a waiting entry between its partition and its index record."""
-_ROWS = RECORD_COLUMNS.index("rows")
-_LINE = {name: "text" for name in RECORD_COLUMNS if name != "rows"}  # a line of a log has none
+_ROWS = convert.RECORD_COLUMNS.index("rows")
+_LINE = {name: "text" for name in convert.RECORD_COLUMNS if name != "rows"}  # a line of a log has none
 _LINE |= dict.fromkeys(("due_at", "updated_at", "partition", "created_at"), "bigint") | {"blob": "bytea"}
 _ADD_LINES = _add_many(f"records ({', '.join(_LINE)})", [*_LINE.values()])
 _NUMBERS = """
@@ -83,13 +74,13 @@ MOST_WAITING = 500
 FEW = 16
 """Row numbers that are written one by one, so that a statement is planned once: of a list the server knows no size."""
 _ADD_RECORD = (
-    f"INSERT INTO records ({', '.join(RECORD_COLUMNS)}) VALUES ({', '.join('?' * len(RECORD_COLUMNS))}) "
+    f"INSERT INTO records ({', '.join(convert.RECORD_COLUMNS)}) VALUES ({', '.join('?' * len(convert.RECORD_COLUMNS))}) "
     "ON CONFLICT {} RETURNING no, EXISTS (SELECT 1 FROM record_entries d WHERE d.record = records.no)"
 )
 _ADD_NEW_RECORD = _ADD_RECORD.format("DO NOTHING")
 _PUT_RECORD = _ADD_RECORD.format(
     "(kind, key, tenant, coalesce(partition, 0)) WHERE key IS NOT NULL "
-    f"DO UPDATE SET {', '.join(f'{column} = excluded.{column}' for column in CHANGING)}"
+    f"DO UPDATE SET {', '.join(f'{column} = excluded.{column}' for column in convert.CHANGING)}"
 )
 
 
@@ -190,7 +181,7 @@ class PostgresDb(psycopg.Connection[Row]):
         return self.sealer.open_columns(rows, places)
 
     def vector(self, vector: Vector | None) -> VectorBytes | None:
-        blob = vector_blob(vector)
+        blob = convert.vector_blob(vector)
         return None if blob is None else VectorBytes(blob)
 
     def numbers(self, nos: Sequence[int]) -> list[int] | None:
@@ -201,8 +192,11 @@ class PostgresDb(psycopg.Connection[Row]):
             self._numbers = sorted((no for (no,) in self.ask(_NUMBERS, (count,))), reverse=True)
 
     def add_entry(self, partition_no: int, seq: int, new: NewEntry) -> int:
-        row = (self.seal(value) if place in SEALED else value for place, value in enumerate(entry_row(new.entry)))
-        index = (*index_row(new.index, None)[:-1], self.vector(new.vector))
+        row = (
+            self.seal(value) if place in convert.SEALED else value
+            for place, value in enumerate(convert.entry_row(new.entry))
+        )
+        index = (*convert.index_row(new.index, None)[:-1], self.vector(new.vector))
         values = (partition_no, seq, seq, *row, *index, new.entry.tags)
         if not self._numbers:
             ((no,),) = self.ask(_ADD_ENTRY, values)

@@ -1,7 +1,7 @@
 """The tables, as numbered migrations: each runs once, in one transaction, and only adds.
 
 A server of the release before goes on working while and after a migration runs. Columns hold what those of SQLite hold
-(see `store.rows`), except that row numbers of a record are an array and vectors are pgvector's.
+(see `store.convert`), except that row numbers of a record are an array and vectors are pgvector's.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ import numpy as np
 
 from wellworn.core.clock import to_micros
 from wellworn.core.values import LINK_TYPES, Entry, Layer, Link, Partition, Turn
+from wellworn.store import convert
 from wellworn.store.damage import Damage, slim_from, whole_page
 from wellworn.store.port import (
     Delta,
@@ -32,21 +33,6 @@ from wellworn.store.port import (
     SessionHead,
     StoreReader,
     Vector,
-)
-from wellworn.store.rows import (
-    SEALED,
-    SELECT_ENTRY,
-    SELECT_SESSION,
-    entry_name,
-    index_name,
-    link_from,
-    neighbour_from,
-    numbered_entry,
-    numbered_index,
-    partition_from,
-    replaced_from,
-    session_from,
-    turn_from,
 )
 from wellworn.store.sql import records
 from wellworn.store.sql.db import NAMED, Db, Row, limited, name_of
@@ -122,7 +108,7 @@ class SqlReader(StoreReader):
             if prefix:
                 where += f" AND {db.begins('s.layer_id', prefix, values)}"
             rows = db.ask(f"SELECT s.tenant, s.layer, s.layer_id FROM partitions s WHERE {where} ORDER BY s.no", values)
-        return self.damage.read(rows, partition_from, lambda row: f"partition {row!r:.120}")
+        return self.damage.read(rows, convert.partition_from, lambda row: f"partition {row!r:.120}")
 
     def heads(self, partitions: Sequence[Partition]) -> list[Head | None]:
         with self._reading() as db:
@@ -158,7 +144,7 @@ class SqlReader(StoreReader):
         ((seq, width),) = head
         rows = whole_page(found, vector_bytes := 4 * (width or 0))
         if rows is None:
-            rows = self.damage.read(found, partial(slim_from, vector_bytes=vector_bytes), index_name)
+            rows = self.damage.read(found, partial(slim_from, vector_bytes=vector_bytes), convert.index_name)
         return Delta(seq=seq, rows=rows, removed=[no for (no,) in removed])
 
     def counts(self, partitions: Sequence[Partition], *, only: Sequence[str] = ()) -> dict[str, int]:
@@ -223,14 +209,14 @@ class SqlReader(StoreReader):
                 values += [*values, skip - 1]
             plus = "+" * (selection.content_hash is not None)  # one row, which is not looked for along the numbers
             rows = db.ask(
-                f"SELECT {SELECT_ENTRY}, e.partition, e.no FROM entries e JOIN partitions s ON s.no = e.partition "
+                f"SELECT {convert.SELECT_ENTRY}, e.partition, e.no FROM entries e JOIN partitions s ON s.no = e.partition "
                 f"WHERE {where} ORDER BY {plus}e.no {limited(limit, values)}",
                 values,
             )
-            opened = db.opened(rows, SEALED)
+            opened = db.opened(rows, convert.SEALED)
         for row in rows:
             self._met(row[0], row[-1], row[-2])
-        found = self.damage.read(opened, numbered_entry, entry_name)
+        found = self.damage.read(opened, convert.numbered_entry, convert.entry_name)
         if limit is not None and len(found) < len(rows) == limit:  # some cannot be read: a page is full all the same
             found += self.select(partitions, selection, after=rows[-1][-1], limit=limit - len(found))
         return found
@@ -290,7 +276,7 @@ class SqlReader(StoreReader):
 
     def _neighbours(self, partition_no: int, rows: list[Row]) -> list[Neighbour]:
         def make(row: Row) -> Neighbour:
-            found = neighbour_from(row)
+            found = convert.neighbour_from(row)
             self._met(found.id, row[0], partition_no)
             return found
 
@@ -307,7 +293,7 @@ class SqlReader(StoreReader):
                 (entry_id,),
             )
             rows = db.opened(rows, (0,))
-        return self.damage.read(rows, replaced_from, lambda row: f"version {row[-1]} of entry {entry_id}")
+        return self.damage.read(rows, convert.replaced_from, lambda row: f"version {row[-1]} of entry {entry_id}")
 
     def index_of(self, nos: Sequence[int]) -> dict[int, tuple[IndexRecord | None, Vector | None]]:
         values: list[Any] = []
@@ -318,7 +304,7 @@ class SqlReader(StoreReader):
                 f"WHERE e.no {db.among(nos, values)} ORDER BY e.no",
                 values,
             )
-        readable = dict(self.damage.read(rows, numbered_index, lambda row: f"index record {row[9]}"))
+        readable = dict(self.damage.read(rows, convert.numbered_index, lambda row: f"index record {row[9]}"))
         return {row[9]: readable.get(row[9], (None, None)) for row in rows}
 
     def vectors(self, nos: Sequence[int]) -> dict[int, Vector]:
@@ -344,7 +330,9 @@ class SqlReader(StoreReader):
                 query = _LINKS_AT.format(end, db.among(ids, values))
                 queries.append(query if types is None else f"{query} AND l.type {db.among(types, values)}")
             rows = db.ask(" UNION ".join(queries), values)
-        return self.damage.read(sorted(rows, key=repr), link_from, lambda row: f"link {row[0]} {row[2]} {row[1]}")
+        return self.damage.read(
+            sorted(rows, key=repr), convert.link_from, lambda row: f"link {row[0]} {row[2]} {row[1]}"
+        )
 
     def edges(self, nos: Sequence[int], *, types: Sequence[str] | None = None) -> list[Edge]:
         # Links by hand have indexes of their own: they are few, and asked for at every recall.
@@ -391,11 +379,11 @@ class SqlReader(StoreReader):
                 order = "n.touched_at, s.tenant, s.layer, s.layer_id, n.session_id"
                 index = "INDEXED BY sessions_unreflected"
             rows = db.ask(
-                f"SELECT {SELECT_SESSION} FROM sessions n {index} JOIN partitions s ON s.no = n.partition "
+                f"SELECT {convert.SELECT_SESSION} FROM sessions n {index} JOIN partitions s ON s.no = n.partition "
                 f"WHERE {where} ORDER BY {order} {limited(limit, values)}",
                 values,
             )
-        return self.damage.read(rows, session_from, lambda row: f"session {row[3]!r:.80}")
+        return self.damage.read(rows, convert.session_from, lambda row: f"session {row[3]!r:.80}")
 
     def turns(self, partition: Partition, session_id: str) -> list[Turn]:
         with self._reading() as db:
@@ -409,7 +397,7 @@ class SqlReader(StoreReader):
                 (*values, session_id),
             )
             rows = db.opened(rows, (2, 4))
-        make = partial(turn_from, session_id=session_id)
+        make = partial(convert.turn_from, session_id=session_id)
         return self.damage.read(rows, make, lambda row: f"turn {row[0]} of session {session_id}")
 
     # -- records -------------------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from typing import Any
 from wellworn.core.clock import to_micros
 from wellworn.core.errors import StoreError
 from wellworn.core.values import Partition
+from wellworn.store.convert import SELECT_RECORD, body_of, names_of, record_from
 from wellworn.store.damage import Damage
 from wellworn.store.port import Record, RecordFilter
-from wellworn.store.rows import SELECT_RECORD, body_of, names_of, record_from
 from wellworn.store.sql.db import NAMED, Db, Row, limited, name_of
 
 MOST_KEYS = 100

@@ -15,6 +15,7 @@ from typing import Any
 from wellworn.core.clock import to_micros
 from wellworn.core.errors import StoreError
 from wellworn.core.values import Entry, Link, Partition, Turn, filled
+from wellworn.store.convert import ENTRY_COLUMNS, SEALED_COLUMNS, entry_row, index_row, snapshot_of, update_of
 from wellworn.store.damage import Damage
 from wellworn.store.port import (
     EmbeddingModel,
@@ -29,7 +30,6 @@ from wellworn.store.port import (
     Tx,
     Vector,
 )
-from wellworn.store.rows import ENTRY_COLUMNS, SEALED_COLUMNS, entry_row, index_row, snapshot_of, update_of
 from wellworn.store.sql import records
 from wellworn.store.sql.db import Db, Row, name_of
 from wellworn.store.sql.reader import SqlReader, matching

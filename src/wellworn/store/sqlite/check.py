@@ -12,18 +12,9 @@ from functools import partial
 from typing import Any
 
 from wellworn.core.clock import from_micros
+from wellworn.store import convert
 from wellworn.store.damage import TROUBLE
 from wellworn.store.port import Flaw
-from wellworn.store.rows import (
-    ENTRY_COLUMNS,
-    SELECT_ENTRY,
-    SELECT_RECORD,
-    entry_from,
-    link_from,
-    record_from,
-    replaced_from,
-    turn_from,
-)
 from wellworn.store.sqlite.db import SqliteDb
 
 _NO_ENTRY = "entry NOT IN (SELECT no FROM entries)"
@@ -143,26 +134,29 @@ _MAYBE = ("valid_to", "thread", "position", "session_id", "speaker", "evidence")
 _DROPPED: dict[str, tuple[str, Callable[[tuple[Any, ...]], object]]] = {
     "replaced": (
         "SELECT r.rowid, r.snapshot, r.change, r.changed_at, 't', 'user', 'u', r.no FROM replaced r",
-        replaced_from,
+        convert.replaced_from,
     ),
-    "records": (SELECT_RECORD.replace("SELECT", "SELECT r.rowid,", 1), lambda row: record_from(row, None)),
+    "records": (
+        convert.SELECT_RECORD.replace("SELECT", "SELECT r.rowid,", 1),
+        lambda row: convert.record_from(row, None),
+    ),
 }
 _LINKS = "SELECT source, target, type, 's', 't', type, confidence, automatic, created_at FROM links"
 
 
 def _mend_rows(db: SqliteDb) -> Iterator[Flaw]:
-    query = f"SELECT e.no, {SELECT_ENTRY} FROM entries e JOIN partitions s ON s.no = e.partition"
-    yield from _mend_fields(db, "entries", query, ENTRY_COLUMNS, entry_from)
+    query = f"SELECT e.no, {convert.SELECT_ENTRY} FROM entries e JOIN partitions s ON s.no = e.partition"
+    yield from _mend_fields(db, "entries", query, convert.ENTRY_COLUMNS, convert.entry_from)
     columns = ("number", "role", "text", "at", "speaker")
     query = f"SELECT no, {', '.join(columns)}, NULL FROM turns"
-    yield from _mend_fields(db, "turns", query, columns, partial(turn_from, session_id=""))
+    yield from _mend_fields(db, "turns", query, columns, partial(convert.turn_from, session_id=""))
     for table, (query, make) in _DROPPED.items():
         for no, *row in db.ask(query):
             if not _readable(make, row):
                 db.execute(f"DELETE FROM {table} WHERE rowid = ?", (no,))
                 yield _mended(f"{table} row {no}", "it could not be read and is dropped")
     for source, target, type_, *row in db.ask(_LINKS):
-        if not _readable(link_from, row):
+        if not _readable(convert.link_from, row):
             db.execute("DELETE FROM links WHERE source = ? AND target = ? AND type IS ?", (source, target, type_))
             yield _mended(f"link {source}→{target}", "it could not be read and is dropped")
 

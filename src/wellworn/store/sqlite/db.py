@@ -11,17 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from wellworn.core.errors import StoreBusy, StoreCorrupt, StoreError
 from wellworn.core.locks import process_runs
+from wellworn.store import convert
 from wellworn.store.port import NewEntry
-from wellworn.store.rows import (
-    CHANGING,
-    ENTRY_COLUMNS,
-    RECORD_COLUMNS,
-    entry_row,
-    index_row,
-    numbers_blob,
-    numbers_from,
-    vector_blob,
-)
 from wellworn.store.sql.db import Row
 
 MOST_MARKS = 100
@@ -35,8 +26,8 @@ HIDDEN = ""
 _THIS_LIFE = os.urandom(8).hex()
 """Tells this process from an earlier one of the same number."""
 _INSERT_ENTRY = (
-    f"INSERT INTO entries (partition, seq, index_seq, {', '.join(ENTRY_COLUMNS)}) "
-    f"VALUES ({', '.join('?' * (len(ENTRY_COLUMNS) + 3))})"
+    f"INSERT INTO entries (partition, seq, index_seq, {', '.join(convert.ENTRY_COLUMNS)}) "
+    f"VALUES ({', '.join('?' * (len(convert.ENTRY_COLUMNS) + 3))})"
 )
 _INSERT_INDEX = """
 INSERT INTO index_records (entry, partition, near_a, near_b, length, chars, traits, speaker, terms, counts, vector)
@@ -47,10 +38,10 @@ SELECT no, names FROM records INDEXED BY records_by_key
 WHERE tenant = ? AND ifnull(partition, 0) = ifnull(?, 0) AND kind = ? AND key = ?
 """
 _INSERT_RECORD = (
-    f"INSERT INTO records ({', '.join(RECORD_COLUMNS)}) VALUES ({', '.join('?' * len(RECORD_COLUMNS))}) "
+    f"INSERT INTO records ({', '.join(convert.RECORD_COLUMNS)}) VALUES ({', '.join('?' * len(convert.RECORD_COLUMNS))}) "
     "ON CONFLICT DO NOTHING"
 )
-_UPDATE_RECORD = f"UPDATE records SET {', '.join(f'{column} = ?' for column in CHANGING)} WHERE no = ?"
+_UPDATE_RECORD = f"UPDATE records SET {', '.join(f'{column} = ?' for column in convert.CHANGING)} WHERE no = ?"
 _dumps = json.JSONEncoder(ensure_ascii=False).encode
 
 if TYPE_CHECKING:
@@ -110,18 +101,18 @@ class SqliteWords(_Driver):
     def opened(self, rows: list[Row], places: Sequence[int]) -> list[Row]:
         return rows
 
-    vector = staticmethod(vector_blob)
+    vector = staticmethod(convert.vector_blob)
 
     def numbers(self, nos: Sequence[int]) -> bytes | None:
-        return numbers_blob(nos) if nos else None
+        return convert.numbers_blob(nos) if nos else None
 
     def expect(self, count: int) -> None:
         """Nothing: each is written at once."""
 
     def add_entry(self, partition_no: int, seq: int, new: NewEntry) -> int:
-        no = self.execute(_INSERT_ENTRY, (partition_no, seq, seq, *entry_row(new.entry))).lastrowid
+        no = self.execute(_INSERT_ENTRY, (partition_no, seq, seq, *convert.entry_row(new.entry))).lastrowid
         assert no is not None  # noqa: S101  an INSERT always has one
-        self.execute(_INSERT_INDEX, (no, partition_no, *index_row(new.index, new.vector)))
+        self.execute(_INSERT_INDEX, (no, partition_no, *convert.index_row(new.index, new.vector)))
         self.many("INSERT INTO entry_tags VALUES (?, ?, ?)", [(partition_no, tag, no) for tag in new.entry.tags])
         return no
 
@@ -170,7 +161,7 @@ class SqliteWords(_Driver):
             (tenant, but),
         ).fetchall()
         nos = {*gone}
-        about = [(no,) for no, blob in rows if not nos.isdisjoint(numbers_from(blob))]
+        about = [(no,) for no, blob in rows if not nos.isdisjoint(convert.numbers_from(blob))]
         self.many("UPDATE records SET body = '{}', rows = NULL WHERE no = ?", about)
 
 
