@@ -26,8 +26,9 @@ from wellworn.ingest import forget, remember
 from wellworn.ops import bundle, doctor
 from wellworn.ops.backup import check, list_backups, restore
 from wellworn.ops.retention import RetentionPolicy
+from wellworn.store import sqlite
 from wellworn.store.sql import tx
-from wellworn.store.sqlite import SqliteStore, connection, driver, salvage, store
+from wellworn.store.sqlite import SqliteStore, connection, driver, salvage
 
 ADA, BEN, EVE = (Scope(tenant=t, user=u) for t, u in (("acme", "ada"), ("acme", "ben"), ("rival", "eve")))
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -299,7 +300,7 @@ class Events:
             made.set_progress_handler(self, 1000)
             return made
 
-        for module in (connection, salvage, store):
+        for module in (connection, salvage, sqlite):
             module.connect = watched  # type: ignore[attr-defined]
         sys.addaudithook(lambda event, _: self() and None if event in _FILE_EVENTS else None)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from operator import itemgetter
@@ -18,7 +18,7 @@ import numpy as np
 from wellworn.core.clock import from_micros, to_micros
 from wellworn.core.errors import StoreCorrupt, StoreError
 from wellworn.core.values import LAYERS, Entry, Link, Partition, Turn, filled
-from wellworn.store.damage import BLOB, FLOAT, INT, NONE, TEXT, TROUBLE, checked
+from wellworn.store.damage import BLOB, FLOAT, INT, NONE, TEXT, TROUBLE, Types, checked
 from wellworn.store.port import IndexRecord, Neighbour, Record, Replaced, SessionHead, Vector
 
 ENTRY_COLUMNS = tuple(each.name for each in fields(Entry) if each.name != "partition")
@@ -182,9 +182,9 @@ def update_of(before: Entry, after: Entry) -> dict[str, Any]:
 SELECT_SESSION = "s.tenant, s.layer, s.layer_id, n.session_id, n.turns, n.reflected, n.touched_at, n.ended_at"
 """What `session_from` reads, from `sessions n JOIN partitions s`."""
 _NEIGHBOUR = (INT, TEXT, INT, TEXT)
-_LINK = (TEXT, TEXT, TEXT, FLOAT, INT, INT)
-_SESSION = (TEXT, TEXT, TEXT, TEXT, INT, INT, INT, INT + NONE)
-_TURN = (INT, TEXT, TEXT, INT, TEXT + NONE, TEXT + NONE)
+_LINK = {"source": TEXT, "target": TEXT, "type": TEXT, "confidence": FLOAT, "automatic": INT, "created_at": INT}
+_SESSION = {"id": TEXT, "turns": INT, "reflected": INT, "touched_at": INT, "ended_at": INT + NONE}
+_TURN = {"number": INT, "role": TEXT, "text": TEXT, "at": INT, "speaker": TEXT + NONE, "entry_id": TEXT + NONE}
 _INDEX = (INT, INT, INT, INT, INT, INT, BLOB, BLOB, BLOB + NONE, INT, INT)
 
 
@@ -229,42 +229,29 @@ def replaced_from(row: tuple[Any, ...]) -> Replaced:
     return Replaced(entry=entry_of_snapshot(snapshot, partition), change=change, changed_at=from_micros(changed_at))
 
 
+def _fields(row: tuple[Any, ...], columns: Mapping[str, Types]) -> dict[str, Any]:
+    """The values of a row by the names of its columns, with times read."""
+    values = dict(zip(columns, checked(row, tuple(columns.values())), strict=True))
+    for name in values:
+        if (name == "at" or name.endswith("_at")) and values[name] is not None:
+            values[name] = from_micros(values[name])
+    return values
+
+
 def link_from(row: tuple[Any, ...]) -> Link:
-    source, target, type_, confidence, automatic, created_at = checked(row, _LINK)
-    return Link(
-        source=source,
-        target=target,
-        type=type_,
-        confidence=confidence,
-        automatic=bool(automatic),
-        created_at=from_micros(created_at),
-    )
+    values = _fields(row, _LINK)
+    return Link(**{**values, "automatic": bool(values["automatic"])})
 
 
 def turn_from(row: tuple[Any, ...], session_id: str) -> Turn:
-    number, role, text, at, speaker, entry_id = checked(row, _TURN)
-    return Turn(
-        session_id=session_id,
-        number=number,
-        role=role,
-        text=text,
-        at=from_micros(at),
-        speaker=speaker,
-        entry_id=entry_id,
-    )
+    return Turn(session_id=session_id, **_fields(row, _TURN))
 
 
 def session_from(row: tuple[Any, ...]) -> SessionHead:
     """The head of a row selected with `SELECT_SESSION`."""
-    tenant, layer, layer_id, session_id, turns, reflected, touched_at, ended_at = checked(row, _SESSION)
-    return SessionHead(
-        partition=Partition(tenant=tenant, layer=layer, layer_id=layer_id),
-        id=session_id,
-        turns=turns,
-        reflected=reflected,
-        touched_at=from_micros(touched_at),
-        ended_at=None if ended_at is None else from_micros(ended_at),
-    )
+    tenant, layer, layer_id = checked(row[:3], (TEXT, TEXT, TEXT))
+    partition = Partition(tenant=tenant, layer=layer, layer_id=layer_id)
+    return SessionHead(partition=partition, **_fields(row[3:], _SESSION))
 
 
 RECORD_COLUMNS = (
