@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from wellworn.core.locks import ForkLock
@@ -39,10 +39,14 @@ class LruCache(Generic[K, V]):
 
     def put(self, key: K, value: V) -> None:
         """Keep a value; one that is larger than the whole cache is not kept."""
+        self.put_many({key: value})
+
+    def put_many(self, values: Mapping[K, V]) -> None:
         with self._lock:
-            self._drop(key)
-            self._values[key] = value
-            self._size += self._sized(value)
+            for key, value in values.items():
+                self._drop(key)
+                self._values[key] = value
+                self._size += self._sized(value)
             while self._size > self._limit:
                 self._drop(next(iter(self._values)))
 

@@ -124,7 +124,7 @@ class SearchContext:
         profile = self.bounds.profile
         if not profile.link_share:
             return ranked
-        best = ranked.take(np.argsort(-ranked.scores, kind="stable")[: profile.link_sources])
+        best = ranked.take(ranked.order[: profile.link_sources])
         nos = self.bank.column("no", best.rows).tolist()
         lifts = _lifts(self.store.edges(nos), dict(zip(nos, best.scores.tolist(), strict=True)))
         if not lifts:

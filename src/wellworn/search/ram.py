@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from wellworn.core.cache import LruCache
 from wellworn.core.locks import ForkLock, deadline
-from wellworn.core.values import Entry, Partition, filled
+from wellworn.core.values import Entry, Partition, altered
 from wellworn.models.port import Embedder, check_served
 from wellworn.search.bank import Bank
 from wellworn.search.mapped import IndexFiles
@@ -54,8 +54,7 @@ class EntryCache:
         missing = [no for no in nos if no not in found]
         if missing:
             read = self._store.read(missing)
-            for no, entry in read.items():
-                self._held.put(no, (counts[no], _own_copy(entry)))
+            self._held.put_many({no: (counts[no], _own_copy(entry)) for no, entry in read.items()})
             if self._forgettings != forgettings:  # one of them may be among what was forgotten meanwhile
                 self.drop(missing)
             found.update(read)
@@ -85,9 +84,7 @@ def _entry_size(held: tuple[int, Entry]) -> int:
 
 def _own_copy(entry: Entry) -> Entry:
     metadata = copy.deepcopy(entry.metadata) if entry.metadata else {}
-    return filled(
-        Entry, **{**entry.__dict__, "tags": [*entry.tags], "turn_refs": [*entry.turn_refs], "metadata": metadata}
-    )
+    return altered(entry, tags=[*entry.tags], turn_refs=[*entry.turn_refs], metadata=metadata)
 
 
 class _SharedLock:

@@ -45,6 +45,7 @@ The features were chosen by forward selection among 68 on held-out conversations
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
@@ -80,9 +81,14 @@ class Ranked:
     values: Values
     """Shape (rows, names)."""
 
-    @property
+    @cached_property
     def scores(self) -> Values:
         return self.values @ self.weights
+
+    @cached_property
+    def order(self) -> Rows:
+        """Places from the highest score to the lowest."""
+        return (-self.scores).argsort(kind="stable")
 
     def take(self, places: Sequence[int] | Rows) -> Ranked:
         order = np.asarray(places, dtype=np.intp)
@@ -142,11 +148,15 @@ def _asks(view: View, rows: Rows) -> Column:
 
 
 def _answers(view: View) -> Column:
+    if not view.bank.threaded:
+        return np.zeros(len(view.rows), dtype=np.float32)
     before = view.bank.beside("before", view.rows)
     return np.where(before >= 0, _asks(view, np.maximum(before, 0)), np.float32(0))
 
 
 def _speaker(view: View) -> Column:
+    if not any(partition.speakers for partition, _ in view.bank.filled):
+        return np.zeros(len(view.rows), dtype=np.float32)
     names = np.array(view.question.names, dtype=np.int64)
     named: Column = (view.bank.column("speaker", view.rows)[:, None] == names).any(axis=1).astype(np.float32)
     return named

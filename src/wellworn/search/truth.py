@@ -258,7 +258,7 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
     if question.dates or not margin:
         return ranked
     bank = context.bank
-    best = np.argsort(-ranked.scores, kind="stable")[:RIVAL_ROWS].tolist()
+    best = ranked.order[:RIVAL_ROWS].tolist()
     rows = ranked.rows[best]
     nos, held = bank.column("no", rows).tolist(), bank.column("state", rows) != SUPERSEDED
     in_part = {no for no, whole in zip(nos, held.tolist(), strict=True) if whole}  # `settle` treats the others
@@ -332,7 +332,7 @@ def own_first(ranked: Ranked, context: SearchContext) -> Ranked:
     if not asked.of_speaker or not only_asks(context.query):
         return ranked
     what_is = asked.is_so and not context.view.question.about_past and _WAS.isdisjoint(words(context.query))
-    best = np.argsort(-ranked.scores, kind="stable")[:RIVAL_ROWS]
+    best = ranked.order[:RIVAL_ROWS]
     best = best[(context.bank.column("chars", ranked.rows[best]) <= LONGEST_CHARS) & (ranked.scores[best] > 0)]
     entries = context.read(ranked.rows[best])
     whose, direct = np.zeros(len(ranked.scores)), np.zeros(len(ranked.scores))
@@ -356,7 +356,7 @@ def specific_first(ranked: Ranked, context: SearchContext) -> Ranked:
     if len(bank.filled) < 2 or not len(ranked.rows) or not margin:
         return ranked
     scores = ranked.scores
-    best = np.argsort(-scores, kind="stable")[:RIVAL_ROWS]
+    best = ranked.order[:RIVAL_ROWS]
     owner, vectors = bank.owner(ranked.rows[best]), bank.vectors(ranked.rows[best])
     alike = vectors @ vectors.T
     lift = np.zeros(len(scores))

@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -26,7 +26,7 @@ from wellworn.ops.transfer import Loaded
 from wellworn.server import bodies, keys, wire
 from wellworn.server.guard import LOAD_PATH
 from wellworn.server.routes import Admin, Limit, Reader, Writer
-from wellworn.server.service import ERRORS, Call, Needs, ServiceReply
+from wellworn.server.service import Call, Needs, ServiceReply, v1_routes
 
 _CHUNK = 1 << 16
 _LINES = "application/x-ndjson"
@@ -34,7 +34,7 @@ _LINES = "application/x-ndjson"
 EachTime = Annotated[Call, Depends(Needs("admin", once=False))]
 """An admin's write that is made each time it is sent: its answer must not be kept, or its body is too large."""
 
-care = APIRouter(prefix="/v1", responses={status: {} for status in ERRORS})
+care = v1_routes()
 
 
 @care.post("/forget", tags=["care"], response_model=Receipt)

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi import Depends, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
+from fastapi.routing import APIRoute
 
 from wellworn.core.citations import read_citation
 from wellworn.core.errors import Conflict, InvalidInput, NotFound, ServiceFailed, WellwornError
@@ -29,7 +30,7 @@ from wellworn.integrations.loop import MAX_CHARS, TAG, memory_block, nothing_in,
 from wellworn.search.filters import Filters
 from wellworn.server import bodies, wire
 from wellworn.server.guard import IMPORT_PATH
-from wellworn.server.service import ERRORS, Call, Needs, NotingWatch, ServiceReply, etag_of
+from wellworn.server.service import Call, Needs, NotingWatch, ServiceReply, etag_of, v1_routes
 from wellworn.store.port import Tx
 from wellworn.tasks import ReasoningBank
 
@@ -42,18 +43,40 @@ Several = Annotated[list[str] | None, Query(max_length=64)]
 IfMatch = Annotated[str | None, Header(description="Change the entry only if this is still its ETag.")]
 IfNoneMatch = Annotated[str | None, Header(description="Answer 304 if this is still the ETag.")]
 
-v1 = APIRouter(prefix="/v1", responses={status: {} for status in ERRORS})
+v1 = v1_routes()
 
 
 # -- the verb that is called most; routes are tried in order ---------------------------------------------------------
 
 
-@v1.post("/recall", tags=["recall"], response_model=Recall)
 def recall(call: Reader, body: bodies.RecallBody) -> Response:
     """The entries that answer the query best, each with the reasons for its place."""
     found = call.memory.recall(**body.given())
     call.access.id = found.id
     return call.answer(found)
+
+
+class RecallRoute(APIRoute):
+    """A recall in half the time that FastAPI takes around it; whatever is unusual is left to FastAPI."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        usual, needed = super().get_route_handler(), Needs("reader")
+
+        async def handle(request: Request) -> Response:
+            if request.headers.get("content-type") != "application/json":
+                return await usual(request)
+            try:
+                body = bodies.RecallBody.model_validate(json.loads(await request.body()))
+            except (ValueError, RecursionError):  # of JSON or pydantic: it is said as for any other route
+                return await usual(request)
+            return await run_in_threadpool(recall, await needed(request), body)
+
+        return handle
+
+
+v1.add_api_route(
+    "/recall", recall, methods=["POST"], tags=["recall"], response_model=Recall, route_class_override=RecallRoute
+)
 
 
 # -- entries -----------------------------------------------------------------------------------------------------------

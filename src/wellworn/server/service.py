@@ -19,7 +19,7 @@ from threading import BoundedSemaphore, Lock
 from typing import Any
 
 import msgspec
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
 
 from wellworn.core.clock import Clock
@@ -185,6 +185,12 @@ _PROBLEM = {
 }
 ERRORS = ("4XX", "5XX")
 """What every route may answer besides its own."""
+
+
+def v1_routes() -> APIRouter:
+    """A router for `/v1`; operations have the names of their functions."""
+    responses: dict[int | str, dict[str, Any]] = {status: {} for status in ERRORS}
+    return APIRouter(prefix="/v1", responses=responses, generate_unique_id_function=lambda route: route.name)
 
 
 class Trail:

@@ -58,13 +58,13 @@ def drop(db: Db, wanted: RecordFilter) -> int:
     return db.run(f"DELETE FROM records AS r {index} WHERE {where}", values)
 
 
-def put(db: Db, partition_no: int | None, record: Record, *, only_new: bool) -> int | None:
-    """The number of the record; None when it was not kept, see `Tx.put_records`."""
+def put(db: Db, partition_no: int | None, record: Record, there: set[int], *, only_new: bool) -> int | None:
+    """The number of the record; None when it was not kept, see `Tx.put_records`. `there` are rows of entries that exist."""
     named = _rows_named(db, record) if record.names else []
     if named is None:
         return None
     names, body, rows = names_of(record) if named else "[]", body_of(record), record.rows
-    if rows and not _all_there(db, rows):
+    if not there.issuperset(rows):
         body, rows = "{}", ()
     values = _row(db, partition_no, record, names, body, rows)
     found = db.put_record(values, replace=bool(record.key) and not only_new)
@@ -165,11 +165,3 @@ def _rows_named(db: Db, record: Record) -> list[int] | None:
         values,
     )
     return [no for (no,) in rows] if len(rows) == len(names) else None
-
-
-def _all_there(db: Db, rows: Sequence[int]) -> bool:
-    nos = {*rows}
-    values: list[Any] = []
-    here = f"no {db.among([*nos], values)} AND partition NOT IN {db.hidden}"
-    ((found,),) = db.ask(f"SELECT count(*) FROM entries WHERE {here}", values)
-    return bool(found == len(nos))

@@ -519,7 +519,9 @@ class SqlTx(SqlReader, Tx):
     def put_records(self, records_: Sequence[Record], *, replace: bool = True) -> list[int | None]:
         if len(records_) > 1 and not any(one.key or one.names or one.rows for one in records_):
             return [*records.put_lines(self._db, [self._home_of(one) for one in records_], records_)]
-        return [records.put(self._db, self._home_of(one), one, only_new=not replace) for one in records_]
+        rows = {no for one in records_ for no in one.rows}
+        there = self.alive([*rows]) if rows else rows
+        return [records.put(self._db, self._home_of(one), one, there, only_new=not replace) for one in records_]
 
     def _home_of(self, record: Record) -> int | None:
         if not record.tenant:

@@ -342,20 +342,18 @@ class _Gate:
     """Threads that are inside SQLite. A fork shuts the gate: who is inside may finish, nobody else comes in."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition(threading.Lock())
-        self._inside: dict[int, int] = {}
-        self._shut = 0
+        self.forget()
 
     def __enter__(self) -> None:
         me = threading.get_ident()
-        with self._changed:
+        with self._lock:
             while self._shut and me not in self._inside:
                 self._changed.wait()
             self._inside[me] = self._inside.get(me, 0) + 1
 
     def __exit__(self, *error: object) -> None:
         me = threading.get_ident()
-        with self._changed:
+        with self._lock:
             self._inside[me] -= 1
             if not self._inside[me]:
                 del self._inside[me]
@@ -377,7 +375,10 @@ class _Gate:
 
     def forget(self) -> None:
         """In the child of a fork, where no other thread is."""
-        self._changed, self._inside, self._shut = threading.Condition(threading.Lock()), {}, 0
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._inside: dict[int, int] = {}
+        self._shut = 0
 
 
 _gate = _Gate()
