@@ -23,6 +23,7 @@ from evals import life as life_eval
 from evals import preferences as preferences_eval
 from evals import recall as recall_eval
 from evals import tasks as tasks_eval
+from evals import topics as topics_eval
 from evals.report import Report
 from wellworn.core.errors import WellwornError
 from wellworn.core.values import Progress
@@ -200,6 +201,15 @@ def gates(
 ) -> None:
     """The numbers that a change of structure must not move, as JSON (compare two: python -m evals.gates --compare)."""
     print(jsonlib.dumps(gates_eval.run(data, only or gates_eval.GATES), indent=1))
+
+
+@app.command()
+def topics(
+    write: Annotated[bool, typer.Option("--write", help="Train on all sentences and replace the model.")] = False,
+    json: Json = False,
+) -> None:
+    """Is the topic of a sentence named right? Trains the model that ships; needs no data."""
+    _print(topics_eval.run(write=write), json)
 
 
 @contextmanager

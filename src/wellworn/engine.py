@@ -202,7 +202,9 @@ class Engine:
         self.router = Router(self.searcher, self.recursion, access=access, trainer=self.searches)
         self.writer = Writer(self.store, self.embedder, scrubber=self.scrubbing, clock=self.clock, new_id=self.new_id)
         fitted = self.embedder is not None and self.embedder.name.startswith(FITTED_FOR)
-        self.writer.find_replaced = Truth(self.searcher.ram, decides=self.llm is None, fitted=fitted).replaced
+        self.writer.find_replaced = Truth(
+            self.searcher.ram, decides=self.llm is None, fitted=fitted, bundled=self.searcher.bundled
+        ).replaced
         self.changer = Changer(self.store, self.writer)
         self.forgetter = Forgetter(
             self.store, self.searcher, clock=self.clock, before=self.learner.log.write, cut=restart_jobs

@@ -281,13 +281,19 @@ class Near:
 
 
 @pytest.mark.parametrize(
-    ("name", "cosine", "state"),
-    [("minilm:x", 0.9, "superseded"), ("minilm:x", 0.0, "active"), ("other:x", 0.9, "active")],
+    ("name", "cosine", "told", "state"),
+    [
+        ("minilm:x", 0.9, ("I carry a Pixel.", "I switched to a Fairphone."), "superseded"),
+        ("minilm:x", 0.0, ("I carry a Pixel.", "I switched to a Fairphone."), "active"),
+        ("other:x", 0.9, ("I carry a Zorb.", "I switched to a Quell."), "active"),
+    ],
 )
-def test_the_vectors_of_a_model_that_the_judge_was_fitted_for_count(name: str, cosine: float, state: str) -> None:
+def test_the_vectors_of_a_model_that_the_judge_was_fitted_for_count(
+    name: str, cosine: float, told: tuple[str, str], state: str
+) -> None:
     with Memory(":memory:", learning="off", embedder=Near(name, cosine)) as mem:
-        one = mem.session("one", scope=ADA).add("user", "I carry a Pixel.")
-        mem.session("two", scope=ADA).add("user", "I switched to a Fairphone.")
+        one = mem.session("one", scope=ADA).add("user", told[0])
+        mem.session("two", scope=ADA).add("user", told[1])
         assert mem.get(one, scope=ADA).state == state
 
 
@@ -474,7 +480,7 @@ def test_what_replaced_something_unrelated_is_not_brought_in() -> None:
         assert "I moved from Oslo to Bergen last week." not in [hit.text for hit in found]
 
 
-@pytest.mark.parametrize(("part", "recall", "precision"), [("tune", 0.85, 0.95), ("check", 0.8, 0.85)])
+@pytest.mark.parametrize(("part", "recall", "precision"), [("tune", 0.85, 0.95), ("check", 0.85, 0.83)])
 def test_the_judge_tells_changes_from_look_alikes(part: str, recall: float, precision: float) -> None:
     shares = [row[-1] for row in judged_pairs(part).rows]
     assert shares[0] >= recall

@@ -66,12 +66,12 @@ def test_an_outcome_counts_only_while_its_recall_is_in_the_log(pair: tuple[Memor
 
 def test_supersession_repeats_and_links_are_seen_by_the_other_at_once(pair: tuple[Memory, Memory]) -> None:
     a, b = pair
-    (old,) = a.remember("the old rule", scope=ADA, at="2020-01-01")
-    (new,) = b.remember("the new rule", scope=ADA, at="2021-01-01")
+    (old,) = a.remember("the red rule", scope=ADA, at="2020-01-01")
+    (new,) = b.remember("the blue rule", scope=ADA, at="2021-01-01")
     assert len(b.recall("rule", scope=ADA)) == 2
     a.supersede(old, new, scope=ADA)
-    assert texts(b, "rule", ADA) == ["the new rule"]
-    assert b.remember("the new rule", scope=ADA) == [new]
+    assert texts(b, "rule", ADA) == ["the blue rule"]
+    assert b.remember("the blue rule", scope=ADA) == [new]
     assert a.recall("rule", scope=ADA).hits[0].entry.repeats == 1
     assert {link.type for link in b.links(new, scope=ADA)} >= {"supersedes"}
 

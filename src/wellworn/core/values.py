@@ -196,6 +196,7 @@ FACTOR_WORDS: dict[str, tuple[str, str]] = {
     "date": ("of the date named", "it is from the time you ask about"),
     "unsure": ("uncertain", ""),
     "reliability": ("proved itself", ""),
+    "topic": ("same topic", "it is about what you ask for"),
     "linked": ("linked to another hit", ""),
     "holds": ("holds at the time asked about", ""),
     "layer": ("more specific", ""),

@@ -18,11 +18,12 @@ from collections.abc import Iterable
 from functools import cached_property, lru_cache
 
 from wellworn.core.lazy import regex
-from wellworn.ingest.stop_words import ELSEWHERE, ENGLISH_WORDS, FOREIGN_WORDS, STOP_WORDS
+from wellworn.ingest import stop_words as lists
 from wellworn.ingest.terms import names_in, stem, words
-from wellworn.ingest.utterance import TIME_NAME, telling_words
+from wellworn.ingest.topics import embedder as _embedder
+from wellworn.ingest.topics import topics
+from wellworn.ingest.utterance import TIME_NAME, TITLE, stated_in, telling_words
 from wellworn.models.port import Matrix
-from wellworn.models.static import StaticEmbedder
 
 LONGEST_CHARS = 300
 """Longer texts say many things: no single one replaces them."""
@@ -43,30 +44,26 @@ _SAME_USE = 0.6
 """What things are for, of or with is the same from here on: of Monday and Tuesday it is not."""
 _BEFORE, _AFTER = 4, 2
 """Words around a name in which its end is told."""
-_NEGATES = frozenset({"no", "not", "never", "from", "t"})
 _MOST_SENTENCES, _MOST_CHARS = 3, 160
-_BIAS, _NEAR, _NEAR_WITHOUT_NAMES, _NAMES_OLD_NAME, _TELLS_CHANGE, _BOTH_HAVE_NAMES = -6.7, 9.2, 5.9, 2.6, 0.8, 1.2
+_WEIGHTS = {
+    (False, False): (-6.7, 0.0, 9.2, 5.9, 2.6, 0.8, 1.2, 0.0),
+    (False, True): (-0.5, 0.0, 3.3, 4.9, 3.3, 1.8, 0.9, 1.9),
+    (True, False): (-8.2, 12.4, 3.3, 2.3, 0.0, 0.0, 0.6, 0.0),
+    (True, True): (-4.4, 12.7, -1.4, 3.5, 0.9, 2.0, 1.0, 1.5),
+}
+"""By whether a fitted model says how near they are and whether both have a topic: bias, near by that model, near, near without
+names, ends an old name, tells a change, both have names or none, and the logarithm of the chance of one topic."""
+_NO_TOPIC = 0.01
+_HAS_TOPIC = 0.4
+"""The probability of its likeliest topic from which on a statement has one."""
+_SAME_TOPIC, _OTHER_TOPICS = 0.25, 0.001
+"""From this probability on that two statements are about one topic, they are about the same thing, whatever they call it;
+below the second they are about different things."""
 _DIED = 2.0
 """For the death of who is named: there were few to fit on."""
 FITTED_FOR = "minilm:"
 """Names of embedders whose vectors it also takes begin so."""
-_OWN_BIAS, _OWN_NEAR, _OWN_BUNDLED, _OWN_WITHOUT_NAMES, _OWN_BOTH_HAVE_NAMES = -8.2, 12.4, 3.3, 2.3, 0.6
 
-_CHANGE = frozenset(
-    """
-    abandon adopt anymor appoint becam becom bought broke bump bye cancel chang convert current cut dead delay die ditch drop end extend
-    final finish fire forget gave gone goodby grew hand hire increas inherit instead join land latest leav left longer lower
-    migrat move new newer newest now nowaday offici over pass pick postpon promot push quit rais reassign recent reduc reloc
-    renam replac reschedul retir sell settl shift sign slip sold start stop swap switch took trade transfer uninstal updat
-    upgrad went
-    """.split()  # noqa: SIM905  a list of words reads better than a list of strings
-)
-"""Stems of words that tell of a change."""
-_GOES = frozenset("dead die end gone leav left longer out quit resign retir".split())  # noqa: SIM905
-"""Stems of words with which somebody or something is over, without an object."""
-_PHRASES = (("any more", "anymore"), ("these days", "nowadays"), ("passed away", "died"))
-_WHICH = frozenset({"current", "final", "latest", "new", "newer", "newest", "official", "recent"})
-"""Those of them that stand before a thing: "my new manager" is a manager."""
 _RESULTS = [
     (regex(rf"\b(?:moved|relocated|moving) (?:back |over |out )?to (?=[A-Z])(?!{TIME_NAME})"), "live in "),
     (regex(r"\b(?:joined|started at|signed with|hired by) (?=[A-Z])"), "work at "),
@@ -75,21 +72,13 @@ _RESULTS = [
     (regex(r"\b(?:work(?:ing)? as|(?:have |['’]ve )?(?:become|became)) (?=an? )"), "am "),
 ]
 """What holds after a change whose verb says nothing of it: static vectors hold "moved to" and "live in" apart."""
-_TITLE = regex(r"\b(?:Dr|Mrs?|Ms|Prof)\.? ")
-_LEFT_OUT = regex(
-    rf"[^.!?\n]*\?+|[\"“«][^\"”»]*\s[^\"”»]*[\"”»]|{_TITLE.pattern}|(?i:\b(?:i|we)\s+(?:heard|read|saw|think|believe|guess"
-    r"|know|learned)\s+(?:that\s+)?|\b(?:told|tells|asked|texted)\s+(?:me|us)\b)"
-)
-"""Questions, quotations, titles of persons, and how the speaker learned it."""
-
-_THE_USER = regex(r"(?:\bthe\s+|^)user\b(?:(['’]s\b)|:)?", re.I)
 PERSON = (
     r"(?:aunt|boyfriend|brother|child(?:ren)?|colleague|cousin|co-?worker|dad|daughter|father|(?:flat|room|house)mate|friend"
     r"|girlfriend|grand(?:father|mother|ma|pa|parent)|husband|kid|mom|mother|mum|neighbou?r|nephew|niece|parent|partner"
     r"|sister|son|uncle|wife)s?\b"
 )
 _OTHERS = regex(
-    rf"(?:^|[.!?;,:]\s+|\b(?:and|but|so|that)\s+)(?:(?!(?:for|with|of|by|to|from)\b)\w+\s+){{0,3}}?({PERSON})"
+    rf"(?:^|[.!?;,:]\s+|\b(?:and|but|so|that)\s+)(?:(?!(?:for|with|of|by|to|from)\b)\w+\s+){{0,3}}?({PERSON})(?!\W*$)"
     r"(?-i:\s+([A-Z][^\W\d_]+))?|(?-i:\b([A-Z][^\W\d_]+))\s+(?:has\s+|just\s+|recently\s+)?"
     r"(?:moved|relocated|lives|works|quit|left|joined|resigned|retired|bought|sold|married|studies|drives)\b"
     r"|\b(he|she|his|her)\b|\b(?!(?:it|that|what|let|there|here|today|who|where|how)\b)([^\W\d_]+)"
@@ -111,7 +100,7 @@ SPEAKER = ACTOR | {"my", "our", "mine"}
 _NOT_SO = regex(
     r"\b(?:used to|früher|damals|antes|autrefois|as a (?:kid|child|student)|back (?:then|when|at)|when i was|years ago|before that"  # it was
     r"|might|(?:i|we) (?:may|could)|would|maybe|perhaps|imagine|if (?:i|we)|i['’]d (?:love|like)|(?:some|one|some )day"
-    r"|nearly|almost|about to|close to|plan(?:ned|ning)? to|(?:i|we) (?:plan|hope|want|wish|intend)|hoping to"  # it may be
+    r"|nearly|almost|about to|close to|plan(?:ned|ning)? to|(?:i|we) (?:plan(?! on \w+day)|hope|want|wish|intend)|hoping to"  # it may be
     r"|consider(?:ing)?|appl(?:y|ied|ying)|mind to|thinking (?:about|of)|decid\w+ against)\b",
     re.I,
 )
@@ -127,12 +116,6 @@ _MANY = regex(
     r"|have|like|love|know|speak|play|can|enjoy|need|want|think|hope|feel|got|been|hate|own)\b",
     re.I,
 )
-_OOPS = r"(?:(?:actually|ah|oh|oops|sorry|wait|no|nope|nein|non)\b\W*)"
-_CORRECTS = regex(
-    rf"\W*(?:{_OOPS}*(?:(?:i|ich) (?:meant?|meinte)(?! to\b)|make that)|{_OOPS}+it['’]?s)\b[,:]?(?:\s+\S+){{1,6}}\s*",
-    re.I,
-)
-"""It corrects what was said just before, and names only the right value: "No, I meant Saturdays"."""
 _SUBJECT = regex(r"([A-Z][^\W\d_]*)(?:(['’]s)|(:)|(?=\s+([a-z]+)))\s+")
 """Who opens a statement: "Kim's cat …", "Kim: …", "Kim moved …"."""
 _LABEL = regex(
@@ -166,6 +149,7 @@ _PARTS = regex(
 )
 _WHO = regex(r"\b([Mm]y [a-z]+|[Oo]ur [a-z]+) ([A-Z][^\W\d_]+)\b")
 """Said in passing: "with my wife Ana"."""
+_WITH_WHOM = regex(rf"\bwith {_WHO.pattern}")
 _AND_DO = regex(
     r"^(\W*(?:i|we)\s.+?),?\s+and\s+((?:live|work|drive|rent|own|use|have|play|study|teach|speak)\s.+)", re.I | re.S
 )
@@ -173,11 +157,8 @@ _AND_DO = regex(
 _FULL = 3
 """Telling words of a part that says something whatever its verb is: "tests run with tox"."""
 _HE_OR_SHE = regex(r"^\W*(?:he|she)\b", re.I)
-_REFERS = frozenset({"it", "its", "that", "this", "there", "here", "them", "they", "he", "she", "him", "her", "his"})
 _NOUNS = regex(r"[^\W_](?:[\w'’-]*[^\W_])?")
 _OWN = ("my", "our")
-_PREPOSITIONS = frozenset({"in", "at", "with", "from", "near", "for", "by", "to", "of", "on", "into"})
-_IS = frozenset({"is", "are", "was", "were", "has", "have", "got", "will", "isn", "aren"})
 
 
 class Statement:
@@ -185,20 +166,22 @@ class Statement:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        left = _LEFT_OUT.sub(" ", text)  # what it asks or quotes is left out
-        for phrase, word in _PHRASES:
-            left = left.replace(phrase, word)
-        self.said = _THE_USER.sub(lambda found: "my" if found[1] else "" if found[0].endswith(":") else "I", left)
+        self.said = stated_in(text)
         self._words = frozenset(words(self.said))
 
     @cached_property
     def vectors(self) -> tuple[Matrix, Matrix]:
         """Of what holds after it, and of that without names."""
+        nameless = " ".join(word for word in words(self.result) if word not in self.names)
+        return _embedder().embed_query(self.result), _embedder().embed_query(nameless)
+
+    @cached_property
+    def result(self) -> str:
+        """What holds after it."""
         result = self.said
         for change, holds in _RESULTS:
             result = change.sub(holds, result)
-        nameless = " ".join(word for word in words(result) if word not in self.names)
-        return _embedder().embed_query(result), _embedder().embed_query(nameless)
+        return result
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -212,7 +195,7 @@ class Statement:
     @cached_property
     def content(self) -> frozenset[str]:
         """Words that are no stop words and tell of no change."""
-        return frozenset(map(stem, self._words - STOP_WORDS)) - _CHANGE
+        return frozenset(map(stem, self._words - lists.STOP_WORDS)) - lists.CHANGE_WORDS
 
     @cached_property
     def definite(self) -> frozenset[str]:
@@ -220,18 +203,27 @@ class Statement:
         return frozenset(stem(word.lower()) for word in _DEFINITE.findall(self.said))
 
     @cached_property
+    def topics(self) -> Matrix:
+        """What it is about, as probabilities of topics."""
+        return topics().of_text(_WITH_WHOM.sub("", self.result))
+
+    @cached_property
     def english(self) -> bool:
-        own = len(ENGLISH_WORDS & self._words) + bool(_SAYS_I.search(self.said)) + _changes(self._words - ELSEWHERE)
-        return own >= max(1, len(FOREIGN_WORDS & self._words))
+        own = (
+            len(lists.ENGLISH_WORDS & self._words)
+            + bool(_SAYS_I.search(self.said))
+            + _changes(self._words - lists.ELSEWHERE)
+        )
+        return own >= max(1, len(lists.FOREIGN_WORDS & self._words))
 
     @cached_property
     def foreign(self) -> bool:
-        return not (self.english or FOREIGN_WORDS.isdisjoint(self._words))
+        return not (self.english or lists.FOREIGN_WORDS.isdisjoint(self._words))
 
     @cached_property
     def of_what(self) -> frozenset[str]:
         """What its subject is for, of or with; these are whole words."""
-        return frozenset(words(" ".join(_OF_WHAT.findall(self.said)))) - STOP_WORDS
+        return frozenset(words(" ".join(_OF_WHAT.findall(self.said)))) - lists.STOP_WORDS
 
     @cached_property
     def does(self) -> frozenset[str]:
@@ -266,7 +258,7 @@ class Statement:
     @cached_property
     def only_ends(self) -> bool:
         """It tells what is over: "I no longer work at Acme"."""
-        return not _GOES.isdisjoint(map(stem, self._words))
+        return not lists.END_WORDS.isdisjoint(map(stem, self._words))
 
     @cached_property
     def of_speaker(self) -> bool:
@@ -313,7 +305,7 @@ class Statement:
     def told(self) -> tuple[str, Statement] | None:
         """The person whom it is about by name, and the statement as that person would make it."""
         found = _SUBJECT.match(self.text)
-        if found is None or found[1].lower() in STOP_WORDS:
+        if found is None or found[1].lower() in lists.STOP_WORDS:
             return None
         own = told_by(found[1], self.text)
         return None if own == self.text else (found[1].lower(), Statement(own))
@@ -322,7 +314,7 @@ class Statement:
     def parts(self) -> list[str]:
         """The statements of a text, each with its subject."""
         found = []
-        for part in _PARTS.split(_TITLE.sub("", self.text)):
+        for part in _PARTS.split(TITLE.sub("", self.text)):
             both = _AND_DO.match(part)
             found += [both[1], f"{part.split()[0]} {both[2]}"] if both else [part]
         return [part for part in found if part.strip()]
@@ -339,11 +331,6 @@ class Statement:
         return [read(_HE_OR_SHE.sub(name, part) if name else part) for part in (*self.parts, *who)]
 
 
-@lru_cache(maxsize=1)
-def _embedder() -> StaticEmbedder:
-    return StaticEmbedder()
-
-
 @lru_cache(maxsize=2048)
 def read(text: str) -> Statement:
     """The statement in a text."""
@@ -357,16 +344,18 @@ def forget_statements() -> None:
 
 
 def _tells_end(around: set[str]) -> bool:
-    return _changes(around - {"now"}) or not _NEGATES.isdisjoint(around)
+    return _changes(around - {"now"}) or not lists.NEGATES.isdisjoint(around)
 
 
 def _goes(after: set[str]) -> bool:
     """Whether what stands before these words is over: "… retired", "… was sold", "… is no longer"; not "… sold the car"."""
-    return not _GOES.isdisjoint(map(stem, after)) or (_tells_end(after) and not _IS.isdisjoint(after))
+    return not lists.END_WORDS.isdisjoint(map(stem, after)) or (
+        _tells_end(after) and not lists.BE_OR_HAVE.isdisjoint(after)
+    )
 
 
 def _changes(found: Iterable[str]) -> bool:
-    return not _CHANGE.isdisjoint(map(stem, found))
+    return not lists.CHANGE_WORDS.isdisjoint(map(stem, found))
 
 
 def _things(text: str, speaker: bool) -> Iterable[frozenset[str]]:
@@ -374,19 +363,23 @@ def _things(text: str, speaker: bool) -> Iterable[frozenset[str]]:
     what the speaker has ("my rent")."""
     heading = None if speaker else _HEADING.match(text)
     if heading:
-        yield frozenset(noun for noun in words(heading[1]) if noun not in STOP_WORDS and not _changes([noun]))
+        yield frozenset(noun for noun in words(heading[1]) if noun not in lists.STOP_WORDS and not _changes([noun]))
     for clause in _CLAUSE.split(text):
         said = _NOUNS.findall(clause)
         low = [re.split("['’]", word)[0].lower() for word in said]
         for place, word in enumerate(low):
             named = word in (*_OWN, "the")
-            if (place and (word not in _OWN or low[place - 1] in _PREPOSITIONS)) or (speaker and not named):
+            if (place and (word not in _OWN or low[place - 1] in lists.PREPOSITIONS)) or (speaker and not named):
                 continue  # "Tofu is our dog" names a value, not a thing
             begin = end = place + named
-            while end < len(low) and low[end] not in STOP_WORDS and (low[end] in _WHICH or not _changes([low[end]])):
+            while (
+                end < len(low)
+                and low[end] not in lists.STOP_WORDS
+                and (low[end] in lists.NEW_WORDS or not _changes([low[end]]))
+            ):
                 end += 1
             after = low[end] if end < len(low) else ""
-            if after in _IS or _changes([after]) or (place and (not after or after in _PREPOSITIONS)):
+            if after in lists.BE_OR_HAVE or _changes([after]) or (place and (not after or after in lists.PREPOSITIONS)):
                 while named and end > begin and said[end - 1][0].isupper():
                     end -= 1  # "my boss Tom"
                 if not (named and said[begin : begin + 1] and said[begin].istitle()):
@@ -397,6 +390,11 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
     """Whether two names may be of one thing: "manager" and "boss", "call" and "weekly call"; not "deploy key" and "API key"."""
     here, there = ({*map(stem, thing)} for thing in (one, other))
     return (here <= there or there <= here) if here & there else _nearness(one, other) >= _SAME_THING
+
+
+def _of_one_kind(before: Statement, after: Statement) -> bool:
+    """Whether both name a thing, with a word in common: "deploy key" and "API key"."""
+    return any(not one.isdisjoint(other) for one in before.thing_stems for other in after.thing_stems)
 
 
 def _apart(one: frozenset[str], other: frozenset[str]) -> bool:
@@ -448,7 +446,7 @@ def told_by(name: str, text: str) -> str:
     if found is None or found[1].lower() != name.lower():
         return text
     verb, rest = found[4] or "", text[found.end() :]
-    if verb and verb not in _IS and not _changes([verb]) and not _ACTS.fullmatch(verb):
+    if verb and verb not in lists.BE_OR_HAVE and not _changes([verb]) and not _ACTS.fullmatch(verb):
         return text
     plain = _VERBS.get(verb) or (verb[:-1] if verb.endswith("s") else verb)
     return f"My {rest}" if found[2] else rest if found[3] else f"I {plain}{rest[len(verb) :]}"
@@ -473,9 +471,12 @@ def _most(before: Statement, after: Statement) -> float:
         return MAYBE
     if _apart(before.of_what, after.of_what):
         return 0.0
-    if not after.tells_change and _apart(before.definite, after.definite):
+    on_topic, several = _on_one_topic(before, after)
+    unrelated = not before.foreign and not after.foreign and agreement(before, after) < _OTHER_TOPICS
+    if unrelated or (not on_topic and not after.tells_change and _apart(before.definite, after.definite)):
         return _UNSURE
-    alike = any(_alike(a, b) for a in before.things for b in after.things)
+    named_alike = any(_alike(a, b) for a in before.things for b in after.things)
+    alike = named_alike or (on_topic and not _of_one_kind(before, after))
     shared = before.content & after.content - (before.does & after.definite) - (before.definite & after.does)
     within = any(stems <= shared for one in (before, after) for stems in one.thing_stems)
     if before.things and after.things and not alike and not within:
@@ -483,19 +484,39 @@ def _most(before: Statement, after: Statement) -> float:
             return _UNSURE
         shared = before.names & after.names
     elsewhere = bool(after.things or after.definite) or not after.of_speaker
-    many = not after.tells_change and (before.many or after.many)
-    many |= not alike and any(a[0] == b[0] and a[1] != b[1] for a in before.labels for b in after.labels)
+    many = not after.tells_change and (several or ((before.many or after.many) and not on_topic))
+    many |= not named_alike and any(a[0] == b[0] and a[1] != b[1] for a in before.labels for b in after.labels)
     tells_of = after.told is not None and after.told[0] in before.names - after.ended and not after.names - before.names
     return _UNSURE if many or tells_of or not before.is_so or (elsewhere and not alike and not shared) else 1.0
+
+
+def agreement(one: Statement, other: Statement) -> float:
+    """The probability that two statements are about one topic."""
+    return float(one.topics @ other.topics)
+
+
+def _on_one_topic(one: Statement, other: Statement) -> tuple[bool, bool]:
+    """Whether two statements are about one topic: one of which there is one at a time, or one of which there are several."""
+    subject = one.of_speaker or other.of_speaker or words(one.said)[:1] != words(other.said)[:1]  # "Alpha hosts …"
+    if not subject or not _have_topics(one, other) or (both := agreement(one, other)) < _SAME_TOPIC:
+        return False, False
+    single = float(one.topics @ (other.topics * topics().single)) >= both / 2
+    return single, not single
+
+
+def _have_topics(one: Statement, other: Statement) -> bool:
+    """Whether both have a topic, and it can be told: the model knows English, and what one tells of oneself."""
+    told = (one.english or other.english) and not (one.foreign or other.foreign or one.others or other.others)
+    return told and min(float(one.topics.max()), float(other.topics.max())) >= _HAS_TOPIC
 
 
 def _of_its_own(said: Statement) -> bool:
     """Whether a part of a text says something apart from the rest: of the speaker or of somebody named, and it refers to
     nothing before it."""
     own = words(said.text)
-    tells = telling_words([word for word in own if word not in STOP_WORDS])
+    tells = telling_words([word for word in own if word not in lists.STOP_WORDS])
     states = said.states and bool(said.of_speaker or said.named) and bool(tells)
-    return (states or len(tells) >= _FULL) and _REFERS.isdisjoint(own)
+    return (states or len(tells) >= _FULL) and lists.REFERS.isdisjoint(own)
 
 
 def leaves(old: str, new: str, question: str) -> bool:
@@ -512,11 +533,6 @@ def leaves(old: str, new: str, question: str) -> bool:
     asked, *vectors = _embedder().embed([question, *(part.text for part in parts)])
     near = sorted(((float(vector @ asked), place) for place, vector in enumerate(vectors)), reverse=True)
     return near[0][0] - near[1][0] >= _CLEARLY and _holds_on(parts[near[0][1]], after)
-
-
-def corrects(new: str) -> bool:
-    """Whether a text only corrects what the same person said just before."""
-    return _CORRECTS.fullmatch(new) is not None
 
 
 def may_replace(new: str, *, spoken: bool) -> bool:
@@ -562,7 +578,8 @@ def _holds_on(part: Statement, after: Statement) -> bool:
 
 def _probability(old: Statement, new: Statement, stated: bool, spoken: bool, nearness: float | None = None) -> float:
     before, after = _told_by_subject(old, new)
-    asserts = stated or (after.asserts and after.states and before.asserts and (spoken or before.states))
+    asserts = after.asserts and before.asserts and (after.states or (spoken and _on_one_topic(before, after)[0]))
+    asserts = stated or (asserts and (spoken or before.states))
     # What costs least comes first: most pairs have nothing to do with each other.
     if not (asserts or spoken) or not _may_follow(before, after):
         return 0.0
@@ -573,12 +590,10 @@ def _probability(old: Statement, new: Statement, stated: bool, spoken: bool, nea
     if near > _SAME:
         return 0.0
     both_have_names = bool(before.names) == bool(after.names)
-    if nearness is None:
-        score = _BIAS + _NEAR * near + _NEAR_WITHOUT_NAMES * without_names + _BOTH_HAVE_NAMES * both_have_names
-        score += _NAMES_OLD_NAME * bool(before.names & after.ended) + _TELLS_CHANGE * after.tells_change
-    else:
-        score = _OWN_BIAS + _OWN_NEAR * nearness + _OWN_BUNDLED * near
-        score += _OWN_WITHOUT_NAMES * without_names + _OWN_BOTH_HAVE_NAMES * both_have_names
+    ends, topic = bool(before.names & after.ended), math.log(agreement(before, after) + _NO_TOPIC)
+    looks = (1.0, nearness or 0.0, near, without_names, ends, after.tells_change, both_have_names, topic)
+    weights = _WEIGHTS[nearness is not None, _have_topics(before, after)]
+    score = sum(weight * value for weight, value in zip(weights, looks, strict=True))
     if before.names & after.ended and "died" in words(after.said):
         score += _DIED
     return min(most, 1.0 if asserts else _UNSURE, 1 / (1 + math.exp(-score)))

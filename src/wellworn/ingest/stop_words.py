@@ -1,4 +1,4 @@
-"""Words that carry no topic."""
+"""Words that carry no topic, of English and of other languages, and stems of words that tell of a change."""
 
 from __future__ import annotations
 
@@ -32,3 +32,21 @@ FOREIGN_WORDS = frozenset(
     """.split()  # noqa: SIM905
 )
 """Form words of other languages that English hardly has."""
+CHANGE_WORDS = frozenset(
+    """
+    abandon adopt anymor appoint becam becom bought broke bump bye cancel chang convert current cut dead delay die ditch drop end extend
+    final finish fire forget gave gone goodby grew hand hire increas inherit instead join land latest leav left longer lower
+    migrat move new newer newest now nowaday offici over pass pick postpon promot push quit rais reassign recent reduc reloc
+    renam replac reschedul retir sell settl shift sign slip sold start stop swap switch took trade transfer uninstal updat
+    upgrad went
+    """.split()  # noqa: SIM905  a list of words reads better than a list of strings
+)
+"""Stems of words that tell of a change."""
+END_WORDS = frozenset("dead die end gone leav left longer out quit resign retir".split())  # noqa: SIM905
+"""Stems of words with which somebody or something is over, without an object."""
+NEW_WORDS = frozenset({"current", "final", "latest", "new", "newer", "newest", "official", "recent"})
+"""Those of them that stand before a thing: "my new manager" is a manager."""
+NEGATES = frozenset({"no", "not", "never", "from", "t"})
+BE_OR_HAVE = frozenset({"is", "are", "was", "were", "has", "have", "got", "will", "isn", "aren"})
+PREPOSITIONS = frozenset({"in", "at", "with", "from", "near", "for", "by", "to", "of", "on", "into"})
+REFERS = frozenset({"it", "its", "that", "this", "there", "here", "them", "they", "he", "she", "him", "her", "his"})

@@ -134,6 +134,25 @@ _REACTIONS = frozenset(
 """Words of thanks, greetings, consent and "I do not know". A turn with no other content word only reacts."""
 
 
+_OOPS = r"(?:(?:actually|ah|oh|oops|sorry|wait|no|nope|nein|non)\b\W*)"
+_CORRECTS = regex(
+    rf"\W*(?:{_OOPS}*(?:(?:i|ich) (?:meant?|meinte)(?! to\b)|make that)|{_OOPS}+it['’]?s)\b[,:]?(?:\s+\S+){{1,6}}\s*",
+    re.I,
+)
+"""It corrects what was said just before, and names only the right value: "No, I meant Saturdays"."""
+
+
+_PHRASES = (("any more", "anymore"), ("these days", "nowadays"), ("passed away", "died"))
+TITLE = regex(r"\b(?:Dr|Mrs?|Ms|Prof)\.? ")
+_LEFT_OUT = regex(
+    rf"[^.!?\n]*\?+|[\"“«][^\"”»]*\s[^\"”»]*[\"”»]|{TITLE.pattern}|(?i:\b(?:i|we)\s+(?:heard|read|saw|think|believe|guess"
+    r"|know|learned)\s+(?:that\s+)?|\b(?:told|tells|asked|texted)\s+(?:me|us)\b)"
+)
+"""Questions, quotations, titles of persons, and how the speaker learned it."""
+
+_THE_USER = regex(r"(?:\bthe\s+|^)user\b(?:(['’]s\b)|:)?", re.I)
+
+
 def telling_words(content: list[str]) -> list[str]:
     """Those of some content words that do not merely react."""
     return [word for word in content if word not in _REACTIONS]
@@ -205,3 +224,16 @@ def only_reacts(content: list[str], text: str) -> bool:
 
 def _reacts(said: str) -> bool:
     return _REACTIONS.issuperset(word for word in _WORD.findall(said.lower()) if word not in STOP_WORDS)
+
+
+def corrects(new: str) -> bool:
+    """Whether a text only corrects what the same person said just before."""
+    return _CORRECTS.fullmatch(new) is not None
+
+
+def stated_in(text: str) -> str:
+    """A text without what it asks or quotes, as its speaker would say it."""
+    left = _LEFT_OUT.sub(" ", text)
+    for phrase, word in _PHRASES:
+        left = left.replace(phrase, word)
+    return _THE_USER.sub(lambda found: "my" if found[1] else "" if found[0].endswith(":") else "I", left)

@@ -16,6 +16,8 @@ from wellworn.search.profiles import PROFILES, Profile
 from wellworn.search.score import Ranked
 
 _BIAS, _SCORE, _MEANING = -2.22, 0.35, 2.3
+_BIAS_OF_TOPIC, _SCORE_OF_TOPIC, _MEANING_OF_TOPIC, _TOPIC = -3.95, 0.33, 3.35, 0.82
+"""Where the question has a topic: then the first hit should be about it."""
 _BIAS_OF_WORDS, _SCORE_OF_WORDS = -1.98, 0.42
 """Without an embedder."""
 
@@ -31,6 +33,11 @@ def confidence_of(ranked: Ranked, profile: Profile, *, embeds: bool) -> float | 
         of_another = "whose" in ranked.names and ranked.values[0, ranked.names.index("whose")] < 0
         near = 0.0 if of_another else float(ranked.values[0, ranked.names.index("meaning")])
         value = _BIAS + _SCORE * score + _MEANING * near
+        if "topic" in ranked.names:
+            place = ranked.names.index("topic")
+            topic = 0.0 if of_another else float(ranked.values[0, place] * ranked.weights[place])
+            rest = score - float(ranked.values[0, place] * ranked.weights[place])
+            value = _BIAS_OF_TOPIC + _SCORE_OF_TOPIC * rest + _MEANING_OF_TOPIC * near + _TOPIC * topic
     else:
         value = _BIAS_OF_WORDS + _SCORE_OF_WORDS * score
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, value))))

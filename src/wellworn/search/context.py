@@ -71,6 +71,8 @@ class SearchContext:
     store: Store
     entries: EntryCache
     scrub: Callable[[str], str]
+    bundled: bool
+    """Whether its vectors are the bundled ones."""
     embed: Embed | None
     """The vector of another query, which may be slow; None where there is no embedder."""
 

@@ -31,6 +31,7 @@ from wellworn.learning.learner import Learner, Serving
 from wellworn.learning.ranker import MAX_CORRECTION
 from wellworn.learning.records import LoggedRecall
 from wellworn.models.port import Embedder
+from wellworn.models.static import NAME as BUNDLED
 from wellworn.search.bank import Bank, Mask, Rows, Vector
 from wellworn.search.confidence import confidence_of
 from wellworn.search.context import Bounds, Refine, SearchContext, view_of
@@ -38,7 +39,7 @@ from wellworn.search.filters import Filters
 from wellworn.search.profiles import Profile, profile_named
 from wellworn.search.ram import RAM_MB, Ram
 from wellworn.search.score import FACTORS, FEATURES, Ranked, Values, diversify, factors, features
-from wellworn.search.truth import newer_first, own_first, settle, specific_first
+from wellworn.search.truth import newer_first, on_topic, own_first, settle, specific_first
 from wellworn.store.port import Store
 
 if TYPE_CHECKING:
@@ -121,6 +122,11 @@ class Searcher:
             store, embedder, neighbour_weights=profile.near_meaning, forget=forget, max_bytes=ram_bytes, engine=engine
         )
 
+    @property
+    def bundled(self) -> bool:
+        """Whether the store has the bundled vectors."""
+        return self._embedder is not None and self._embedder.name == BUNDLED
+
     def under(self, profile: Profile, learner: Learner | None, scrubbing: Scrubbing) -> Searcher:
         """A searcher that ranks and scrubs otherwise, over the same indexes and cache: forgotten is gone in both.
 
@@ -195,7 +201,7 @@ class Searcher:
         ranked = context.with_linked(factors(context.view))
         if refine is not None:
             ranked = refine(ranked, context)
-        before = specific_first(own_first(ranked, context), context)
+        before = specific_first(own_first(on_topic(ranked, context), context), context)
         ranked = newer_first(settle(before, context), context)
         if ranked is not before:
             ranked = settle(ranked, context)
@@ -240,6 +246,7 @@ class Searcher:
             store=self._store,
             entries=self.ram.entries,
             scrub=scrub,
+            bundled=self.bundled,
             embed=None if self._embedder is None else lambda query: self._embed(scrub(query)),
         )
 

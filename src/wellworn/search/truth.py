@@ -16,7 +16,7 @@ from wellworn.ingest.replaces import (
     LONGEST_CHARS,
     MAYBE,
     SURE,
-    corrects,
+    agreement,
     leaves,
     may_follow,
     may_replace,
@@ -25,7 +25,8 @@ from wellworn.ingest.replaces import (
     told_by,
 )
 from wellworn.ingest.terms import Trait, terms, words
-from wellworn.ingest.utterance import only_asks
+from wellworn.ingest.topics import topics
+from wellworn.ingest.utterance import corrects, only_asks
 from wellworn.ingest.whose import about_another
 from wellworn.models.port import Matrix
 from wellworn.search.arms import Scores
@@ -64,6 +65,8 @@ ONLY_OLD = 3
 """Words of a question that only the older of two has: then the newer is not put above it on a mere suspicion."""
 LONGEST_LINE = 64
 """Replacements of replacements that are followed."""
+TOPIC, FAINT = 6.0, 0.003
+"""What it counts that a statement is about the topic of the question, and the probability of that from which on it counts."""
 RIVAL_ROWS = 15
 """Best candidates among which such pairs are looked for."""
 SAME_TOPIC, SAME_TOPIC_SHARE, CLOSE_SHARE = 0.4, 0.5, 0.85
@@ -81,11 +84,12 @@ _SILENT = int(Trait.ASKS | Trait.REACTS | Trait.ASSISTANT)
 class Truth:
     """Finds what a new statement replaces, among what a partition holds."""
 
-    def __init__(self, ram: Ram, *, decides: bool, fitted: bool) -> None:
+    def __init__(self, ram: Ram, *, decides: bool, fitted: bool, bundled: bool) -> None:
         """`decides` is false where a model reads each session at its end: until then nothing counts as replaced. `fitted`
         says that the store's vectors are of a model that the judge was fitted for."""
         self._ram = ram
         self._fitted = fitted
+        self._bundled = bundled
         self._most = 1.0 if decides else SURE - 0.01
 
     def replaced(self, partition: Partition, records: Sequence[NewEntry]) -> list[list[tuple[Entry, float]]]:
@@ -116,6 +120,10 @@ class Truth:
             found[number] = sorted([r for r in rivals if r[1] >= MAYBE], key=lambda r: -r[1])[:MOST_RIVALS]
         return found
 
+    def _sought(self, text: str, vector: Matrix) -> Matrix:
+        """What is looked for: near in meaning, and on the same topic where the store has the bundled vectors."""
+        return vector if not self._bundled else vector + topics().towards(read(text).topics)
+
     @staticmethod
     def _among_people(bank: Bank, record: NewEntry) -> bool:
         """Whether a turn is of a dialogue in which someone else than an assistant answers: people talk about much
@@ -142,7 +150,9 @@ class Truth:
         near: list[tuple[list[int], list[float]]] = [([], []) for _ in records]
         with self._ram.bank([partition]) as (bank, _):
             asked = [n for n, one in enumerate(records) if len(bank) and not self._among_people(bank, one)]
-            vectors = [vector for n in asked if (vector := records[n].vector) is not None]
+            vectors = [
+                self._sought(records[n].entry.text, vector) for n in asked if (vector := records[n].vector) is not None
+            ]
             if not vectors:
                 return [[] for _ in records]
             found = _nearest(bank, np.stack(vectors), count)
@@ -323,6 +333,34 @@ def _about_equal(ranked: Ranked, context: SearchContext, best: Sequence[int]) ->
         for new, old in pairs.tolist()
         if new in tells and old in texts and may_follow(texts[old], texts[new])
     ]
+
+
+def on_topic(ranked: Ranked, context: SearchContext) -> Ranked:
+    """The ranking of a question with statements about its topic further up."""
+    bank, rows = context.bank, ranked.rows
+    if context.embed is None or not only_asks(context.query) or (asked := read(context.query.rstrip("?"))).foreign:
+        return ranked
+    if asked.others or (asked.names and not asked.of_speaker):  # it asks for somebody else's
+        return ranked
+    states = (bank.column("traits", rows) & np.uint8(_SILENT)) == 0
+    states &= bank.column("chars", rows) <= LONGEST_CHARS
+    if not asked.of_speaker:
+        states &= bank.column("thread", rows) != NONE  # notes are not of the one who asks
+    places = np.flatnonzero(states)
+    if not context.bundled:  # then the texts must be read
+        places = places[np.argsort(-ranked.scores[places], kind="stable")[:RIVAL_ROWS]]
+    if not len(places):
+        return ranked
+    if context.bundled:
+        same = topics().of_vectors(bank.vectors(rows[places])) @ asked.topics
+    else:
+        entries = context.read(rows[places])
+        same = np.array(
+            [agreement(asked, read(entries[row].text)) if row in entries else 0.0 for row in rows[places].tolist()]
+        )
+    values = np.zeros(len(rows))
+    values[places] = np.log1p(same / FAINT) / np.log1p(1 / FAINT)
+    return ranked.with_factor("topic", values, TOPIC)
 
 
 def own_first(ranked: Ranked, context: SearchContext) -> Ranked:

@@ -1,0 +1,106 @@
+"""The model of topics that ships: what sentences are about, and what follows for recall."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from evals import topics as trainer
+
+from wellworn import Memory
+from wellworn.ingest.replaces import SURE, agreement, probability, read
+from wellworn.ingest.topics import NONE, embedder, topics, without_values
+
+SAME, OTHER = 0.2, 0.05
+
+
+@pytest.mark.parametrize(
+    ("text", "topic"),
+    [
+        ("I moved to Bergen last week.", "home_city"),
+        ("Where do I live?", "home_city"),
+        ("My boss is called Priya.", "manager"),
+        ("Autofill comes from Keeper these days.", "password_manager"),
+        ("I don't eat meat any more.", "diet"),
+        ("tickets live in GitHub", "issue_tracker"),
+    ],
+)
+def test_the_topic_of_a_sentence(text: str, topic: str) -> None:
+    model = topics()
+    assert model.names[int(model.of_text(text).argmax())] == topic
+
+
+@pytest.mark.parametrize("text", ["We had a great time at the lake.", "Write me a haiku about rain.", "Good morning!"])
+def test_small_talk_has_no_topic(text: str) -> None:
+    assert topics().of_text(text).sum() < 0.5
+
+
+def test_statements_on_one_topic_agree_without_a_common_word() -> None:
+    one, other = read("All my logins are in Dashlane."), read("Autofill comes from Keeper these days.")
+    assert agreement(one, other) > SAME
+    assert agreement(one, read("I drive a blue Volvo.")) < OTHER
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("All my logins are in Dashlane.", "Autofill comes from Keeper these days."),
+        ("My editor is Emacs.", "I've got Kakoune set as the default editor."),
+        ("We sit on the fifth floor, beside the printers.", "I sit on the eleventh floor."),
+    ],
+)
+def test_a_statement_replaces_another_on_its_topic(old: str, new: str) -> None:
+    assert probability(old, new, spoken=True) >= SURE
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I'm allergic to nuts.", "I'm allergic to cats."),
+        ("The deploy key is in 1Password.", "The API key is in Vault."),
+        ("I have a cat.", "I have a dog."),
+        ("My daughter's name is Ida.", "My son's name is Per."),
+    ],
+)
+def test_of_some_things_there_are_several(old: str, new: str) -> None:
+    assert probability(old, new, spoken=True) < SURE
+
+
+def test_the_model_of_vectors_agrees_with_that_of_texts() -> None:
+    texts = ["My boss is called Priya.", "My car is a Volvo.", "I'm allergic to nuts."]
+    found = topics().of_vectors(embedder().embed(texts))
+    assert [int(row.argmax()) for row in found] == [int(topics().of_text(text).argmax()) for text in texts]
+    towards = topics().towards(topics().of_text(texts[0]))
+    assert np.isclose(np.linalg.norm(towards), 1.0)
+
+
+def test_a_question_finds_what_is_on_its_topic_and_says_so() -> None:
+    with Memory(":memory:") as mem:
+        ada = mem.for_user("ada")
+        for text in ("All my logins are in Dashlane.", "The road was closed.", "My cousin collects stamps."):
+            ada.remember(text)
+        first = ada.recall("Which app keeps my passwords?")[0]
+        assert "Dashlane" in first.text
+        assert first.factors["topic"] > 1.0
+
+
+def test_values_say_nothing_of_a_topic() -> None:
+    assert without_values("Moved from Lyon to Bergen on 3 May, Tuesdays off") == without_values(
+        "Moved from Turin to Kraków on 9 June, Mondays off"
+    )
+
+
+def test_the_model_fits_the_sentences_that_it_was_trained_on() -> None:
+    data = trainer.read()
+    assert data.names == topics().names
+    assert data.single.tolist() == topics().single.astype(bool).tolist()
+    assert NONE in data.names
+    assert len(data.texts) == len(set(data.texts))
+
+
+def test_training_learns_and_repeats_itself() -> None:
+    vectors = embedder().embed(["I live in Oslo", "I moved to Rome", "I drive a Volvo", "My car is a Fiat"])
+    kinds = np.array([0, 0, 1, 1])
+    weights, bias = trainer.trained(vectors, kinds, 2)
+    assert (vectors @ weights + bias).argmax(axis=1).tolist() == kinds.tolist()
+    again, _ = trainer.trained(vectors, kinds, 2)
+    assert np.array_equal(weights, again)
