@@ -338,7 +338,11 @@ def _about_equal(ranked: Ranked, context: SearchContext, best: Sequence[int]) ->
 def on_topic(ranked: Ranked, context: SearchContext) -> Ranked:
     """The ranking of a question with statements about its topic further up."""
     bank, rows = context.bank, ranked.rows
-    if context.embed is None or not only_asks(context.query) or (asked := read(context.query.rstrip("?"))).foreign:
+    if (
+        context.view.vector is None
+        or not only_asks(context.query)
+        or (asked := read(context.query.rstrip("?"))).foreign
+    ):
         return ranked
     if asked.others or (asked.names and not asked.of_speaker):  # it asks for somebody else's
         return ranked
