@@ -209,7 +209,9 @@ def topics(
     json: Json = False,
 ) -> None:
     """Is the topic of a sentence named right? Trains the model that ships; needs no data."""
-    _print(topics_eval.run(write=write), json)
+    with _bar() as progress:
+        report = topics_eval.run(write=write, progress=progress)
+    _print(report, json)
 
 
 @contextmanager

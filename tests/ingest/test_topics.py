@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from evals import topics as trainer
+from evals.life import LIVES
 
 from wellworn import Memory
 from wellworn.ingest.replaces import SURE, agreement, probability, read
@@ -97,10 +102,51 @@ def test_the_model_fits_the_sentences_that_it_was_trained_on() -> None:
     assert len(data.texts) == len(set(data.texts))
 
 
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(part)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """What a wording of the lives looks like, with whatever value: "I live in {new}"."""
+    return re.compile(r" ?.+ ?".join(re.escape(_plain(part)) for part in re.split(r"\{\w+\}", text)))
+
+
+def test_few_of_the_wordings_that_measure_it_were_trained_on() -> None:
+    """Anybody writes "I live in …". docs/truth.md says how many are shared, and what a model does without them."""
+    lives = tomllib.loads((LIVES / "check.toml").read_text(encoding="utf-8"))
+    wordings = {text for slot in lives["slot"] for key in ("tell", "change", "ask") for text in _texts(slot[key])}
+    trained = [_plain(text) for text in trainer.read().texts]
+    shared = [text for text in sorted(wordings) if any(map(_pattern(text).fullmatch, trained))]
+    assert len(shared) <= 0.1 * len(wordings), shared
+
+
+def test_topics_are_of_the_default_profile_only() -> None:
+    for profile, counts in (("default", True), ("paper", False), ("reasoningbank", False)):
+        with Memory(":memory:", profile=profile, learning="off") as mem:
+            ada = mem.for_user("ada")
+            ada.remember("All my logins are in Dashlane.")
+            assert ("topic" in ada.recall("Which app keeps my passwords?")[0].factors) == counts
+
+
+def test_a_text_without_a_topic_is_looked_for_by_its_meaning_alone() -> None:
+    assert read("All my logins are in Dashlane.").has_topic
+    for text in ("Ich wohne jetzt in Trier.", "Good morning!"):
+        assert not read(text).has_topic
+
+
 def test_training_learns_and_repeats_itself() -> None:
     vectors = embedder().embed(["I live in Oslo", "I moved to Rome", "I drive a Volvo", "My car is a Fiat"])
     kinds = np.array([0, 0, 1, 1])
-    weights, bias = trainer.trained(vectors, kinds, 2)
+    words = [np.array([place]) for place in (0, 0, 1, 1)]
+    seen, which = trainer.Seen(vectors=vectors, words=words, known=2), np.arange(4)
+    weights, of_words, bias = trainer.trained(seen, kinds, 2, which)
     assert (vectors @ weights + bias).argmax(axis=1).tolist() == kinds.tolist()
-    again, _ = trainer.trained(vectors, kinds, 2)
-    assert np.array_equal(weights, again)
+    assert of_words.argmax(axis=1).tolist() == [0, 1]
+    assert np.array_equal(weights, trainer.trained(seen, kinds, 2, which)[0])

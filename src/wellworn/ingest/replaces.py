@@ -18,10 +18,9 @@ from collections.abc import Iterable
 from functools import cached_property, lru_cache
 
 from wellworn.core.lazy import regex
-from wellworn.ingest import stop_words as lists
+from wellworn.ingest import word_lists as lists
 from wellworn.ingest.terms import names_in, stem, words
-from wellworn.ingest.topics import embedder as _embedder
-from wellworn.ingest.topics import topics
+from wellworn.ingest.topics import embedder, topics
 from wellworn.ingest.utterance import TIME_NAME, TITLE, stated_in, telling_words
 from wellworn.models.port import Matrix
 
@@ -47,18 +46,16 @@ _BEFORE, _AFTER = 4, 2
 _MOST_SENTENCES, _MOST_CHARS = 3, 160
 _WEIGHTS = {
     (False, False): (-6.7, 0.0, 9.2, 5.9, 2.6, 0.8, 1.2, 0.0),
-    (False, True): (-0.5, 0.0, 3.3, 4.9, 3.3, 1.8, 0.9, 1.9),
+    (False, True): (1.8, 0.0, 0.0, 4.9, 4.6, 1.2, 0.1, 2.3),
     (True, False): (-8.2, 12.4, 3.3, 2.3, 0.0, 0.0, 0.6, 0.0),
-    (True, True): (-4.4, 12.7, -1.4, 3.5, 0.9, 2.0, 1.0, 1.5),
+    (True, True): (-3.1, 9.1, -1.7, 3.1, 1.5, 1.7, 0.9, 1.3),
 }
 """By whether a fitted model says how near they are and whether both have a topic: bias, near by that model, near, near without
 names, ends an old name, tells a change, both have names or none, and the logarithm of the chance of one topic."""
-_NO_TOPIC = 0.01
-_HAS_TOPIC = 0.4
-"""The probability of its likeliest topic from which on a statement has one."""
+_NO_TOPIC, _HAS_TOPIC = 0.01, 0.4
+"""The least chance that is looked at, and that of its likeliest topic from which on a statement has one."""
 _SAME_TOPIC, _OTHER_TOPICS = 0.25, 0.001
-"""From this probability on that two statements are about one topic, they are about the same thing, whatever they call it;
-below the second they are about different things."""
+"""From this chance of one topic on, two statements are about the same thing whatever its name; below that, about others."""
 _DIED = 2.0
 """For the death of who is named: there were few to fit on."""
 FITTED_FOR = "minilm:"
@@ -173,7 +170,7 @@ class Statement:
     def vectors(self) -> tuple[Matrix, Matrix]:
         """Of what holds after it, and of that without names."""
         nameless = " ".join(word for word in words(self.result) if word not in self.names)
-        return _embedder().embed_query(self.result), _embedder().embed_query(nameless)
+        return embedder().embed_query(self.result), embedder().embed_query(nameless)
 
     @cached_property
     def result(self) -> str:
@@ -206,6 +203,11 @@ class Statement:
     def topics(self) -> Matrix:
         """What it is about, as probabilities of topics."""
         return topics().of_text(_WITH_WHOM.sub("", self.result))
+
+    @cached_property
+    def has_topic(self) -> bool:
+        """Whether it is clear what it is about; the model knows English."""
+        return not self.foreign and float(self.topics.max()) >= _HAS_TOPIC
 
     @cached_property
     def english(self) -> bool:
@@ -404,7 +406,7 @@ def _apart(one: frozenset[str], other: frozenset[str]) -> bool:
 
 @lru_cache(maxsize=2048)
 def _nearness(one: frozenset[str], other: frozenset[str]) -> float:
-    first, second = (_embedder().embed_query(" ".join(sorted(some))) for some in (one, other))
+    first, second = (embedder().embed_query(" ".join(sorted(some))) for some in (one, other))
     return float(first @ second)
 
 
@@ -452,7 +454,7 @@ def told_by(name: str, text: str) -> str:
     return f"My {rest}" if found[2] else rest if found[3] else f"I {plain}{rest[len(verb) :]}"
 
 
-def _share_a_topic(before: Statement, after: Statement) -> bool:
+def _share_words(before: Statement, after: Statement) -> bool:
     """Whether two statements are about a thing of one name, or share many of their words, a long one or two pairs of Chinese
     signs among them: in languages whose form words it does not know, all statements are close in meaning."""
     shared = before.content & after.content
@@ -467,7 +469,7 @@ def _most(before: Statement, after: Statement) -> float:
     """The highest probability that a pair can have. What is said for, of or with different things has nothing to do with each
     other. Nothing is surely replaced by a statement about another thing, or about one that the old statement does not mention; nor
     what was or may be; nor where both merely tell what happened, or of things of which one has many: there the newer may come first."""
-    if (before.foreign or after.foreign or not (before.english or after.english)) and not _share_a_topic(before, after):
+    if (before.foreign or after.foreign or not (before.english or after.english)) and not _share_words(before, after):
         return MAYBE
     if _apart(before.of_what, after.of_what):
         return 0.0
@@ -505,9 +507,8 @@ def _on_one_topic(one: Statement, other: Statement) -> tuple[bool, bool]:
 
 
 def _have_topics(one: Statement, other: Statement) -> bool:
-    """Whether both have a topic, and it can be told: the model knows English, and what one tells of oneself."""
-    told = (one.english or other.english) and not (one.foreign or other.foreign or one.others or other.others)
-    return told and min(float(one.topics.max()), float(other.topics.max())) >= _HAS_TOPIC
+    """Whether both have a topic, of what one tells of oneself."""
+    return (one.english or other.english) and not (one.others or other.others) and one.has_topic and other.has_topic
 
 
 def _of_its_own(said: Statement) -> bool:
@@ -528,9 +529,10 @@ def leaves(old: str, new: str, question: str) -> bool:
         return False
     gone = max(parts, key=lambda part: _probability(part, after, False, True))
     words_asked = read(question.rstrip("?")).content
-    if not words_asked & (gone.content | after.content) and any(words_asked & part.content for part in parts):
+    asked_for = [part for part in parts if words_asked & part.content and _holds_on(part, after)]
+    if asked_for and not words_asked & (gone.content | after.content):
         return True
-    asked, *vectors = _embedder().embed([question, *(part.text for part in parts)])
+    asked, *vectors = embedder().embed([question, *(part.text for part in parts)])
     near = sorted(((float(vector @ asked), place) for place, vector in enumerate(vectors)), reverse=True)
     return near[0][0] - near[1][0] >= _CLEARLY and _holds_on(parts[near[0][1]], after)
 
@@ -568,12 +570,9 @@ def says_more(old: str, new: str) -> bool:
 
 
 def _holds_on(part: Statement, after: Statement) -> bool:
-    news = [after, *after.apart]
-    return (
-        _of_its_own(part)
-        and not part.only_ends
-        and max(_probability(part, one, False, True) for one in news) < _HOLDS_ON
-    )
+    if part.only_ends or not _of_its_own(part):
+        return False
+    return all(_probability(part, one, False, True) < _HOLDS_ON for one in (after, *after.apart))
 
 
 def _probability(old: Statement, new: Statement, stated: bool, spoken: bool, nearness: float | None = None) -> float:

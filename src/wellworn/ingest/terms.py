@@ -25,9 +25,9 @@ from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, filled
 from wellworn.ingest.dates import NamedDate, named_dates
 from wellworn.ingest.related import RELATED
-from wellworn.ingest.stop_words import ENGLISH_WORDS, FOREIGN_WORDS
-from wellworn.ingest.stop_words import STOP_WORDS as STOP_WORDS
 from wellworn.ingest.utterance import ASSISTANT_ROLES, only_asks, only_reacts
+from wellworn.ingest.word_lists import ENGLISH_WORDS, FOREIGN_WORDS
+from wellworn.ingest.word_lists import STOP_WORDS as STOP_WORDS
 from wellworn.store.port import IndexRecord
 
 
@@ -209,6 +209,7 @@ def embedding_text(entry: Entry) -> str:
 
 
 _NAME = regex(r"(?<![^\W_])[^\W_]+(?:[-'’][^\W_]+)*")
+_DIGIT = regex(r"\d")
 _OF_SPEAKER = regex(r"I(?:['’]|$)")
 _SENTENCE_BEGINS = regex(r"(?:\A|[.!?:;\n])\W*\Z")
 _LOOK_BACK_CHARS = 12
@@ -219,12 +220,12 @@ def names_in(text: str) -> set[str]:
     found = set()
     for match in _NAME.finditer(text):
         word = match[0]
-        if any(c.isdigit() for c in word):
+        if _DIGIT.search(word):
             found.add(word)
         elif word[0].isupper() and not _OF_SPEAKER.match(word):
-            found.update(
-                [] if _SENTENCE_BEGINS.search(text, max(0, match.start() - _LOOK_BACK_CHARS), match.start()) else [word]
-            )
+            before = max(0, match.start() - _LOOK_BACK_CHARS)
+            if not _SENTENCE_BEGINS.search(text, before, match.start()):
+                found.add(word)
     return found
 
 
@@ -286,6 +287,8 @@ class Question:
 _ASKS_WHICH = frozenset({"who", "what", "which", "where", "how"})
 _WHAT_IS_MY = regex(r"^(?:who|what)(?:['’]?s| is| are) (?:my|our) (?:new |current )?([^\W_]+)")
 """Its thing is not named: "Who is my GP?" asks for no "GP"."""
+_ASKS_NAME = regex(r"^(\W*what\b.+)\b(?:called|named)\W*$", re.I | re.S)
+"""What it is called is asked for, not told: an answer need not say "called"."""
 _ASKS_WHEN = regex(r"\b(?:when|what (?:time|date|day|year|month)|how long ago|which (?:day|month|year))\b", re.I)
 
 
@@ -304,7 +307,7 @@ def _related() -> dict[int, list[int]]:
 @lru_cache(maxsize=512)  # asked again when it is told what became of it
 def read_question(query: str) -> Question:
     """The terms of a query; if only stop words are in it, those are taken after all."""
-    plain = words(query)
+    plain = words(_ASKS_NAME.sub(r"\1", query))
     found = [term for word in plain if (term := _term(word))] or [hash64(word) for word in plain]
     beside = {*_TIME_WORDS, *_WHAT_IS_MY.findall(query.lower())} if plain and plain[0] in _ASKS_WHICH else ()
     foreign = len(FOREIGN_WORDS.intersection(plain)) > len(ENGLISH_WORDS.intersection(plain))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from wellworn.core.lazy import regex
-from wellworn.ingest.stop_words import STOP_WORDS
+from wellworn.ingest.word_lists import STOP_WORDS
 
 ASSISTANT_ROLES = frozenset({"assistant", "ai", "model", "bot"})
 LONGEST_CHARS = 400

@@ -16,7 +16,7 @@ from wellworn.search.profiles import PROFILES, Profile
 from wellworn.search.score import Ranked
 
 _BIAS, _SCORE, _MEANING = -2.22, 0.35, 2.3
-_BIAS_OF_TOPIC, _SCORE_OF_TOPIC, _MEANING_OF_TOPIC, _TOPIC = -3.95, 0.33, 3.35, 0.82
+_BIAS_OF_TOPIC, _SCORE_OF_TOPIC, _MEANING_OF_TOPIC, _TOPIC = -3.67, 0.29, 3.61, 0.78
 """Where the question has a topic: then the first hit should be about it."""
 _BIAS_OF_WORDS, _SCORE_OF_WORDS = -1.98, 0.42
 """Without an embedder."""

@@ -67,6 +67,8 @@ LONGEST_LINE = 64
 """Replacements of replacements that are followed."""
 TOPIC, FAINT = 6.0, 0.003
 """What it counts that a statement is about the topic of the question, and the probability of that from which on it counts."""
+READ_ROWS = 8
+"""Best candidates whose texts are read for their topics: a text tells more than its vector."""
 RIVAL_ROWS = 15
 """Best candidates among which such pairs are looked for."""
 SAME_TOPIC, SAME_TOPIC_SHARE, CLOSE_SHARE = 0.4, 0.5, 0.85
@@ -86,7 +88,7 @@ class Truth:
 
     def __init__(self, ram: Ram, *, decides: bool, fitted: bool, bundled: bool) -> None:
         """`decides` is false where a model reads each session at its end: until then nothing counts as replaced. `fitted`
-        says that the store's vectors are of a model that the judge was fitted for."""
+        says that the store's vectors are of a model that the judge was fitted for, `bundled` that they are the bundled ones."""
         self._ram = ram
         self._fitted = fitted
         self._bundled = bundled
@@ -121,8 +123,9 @@ class Truth:
         return found
 
     def _sought(self, text: str, vector: Matrix) -> Matrix:
-        """What is looked for: near in meaning, and on the same topic where the store has the bundled vectors."""
-        return vector if not self._bundled else vector + topics().towards(read(text).topics)
+        """What is looked for: near in meaning, and on the same topic, if it has one and the store has the bundled vectors."""
+        said = read(text)
+        return vector + topics().towards(said.topics) if self._bundled and said.has_topic else vector
 
     @staticmethod
     def _among_people(bank: Bank, record: NewEntry) -> bool:
@@ -337,34 +340,30 @@ def _about_equal(ranked: Ranked, context: SearchContext, best: Sequence[int]) ->
 
 def on_topic(ranked: Ranked, context: SearchContext) -> Ranked:
     """The ranking of a question with statements about its topic further up."""
-    bank, rows = context.bank, ranked.rows
-    if (
-        context.view.vector is None
-        or not only_asks(context.query)
-        or (asked := read(context.query.rstrip("?"))).foreign
-    ):
+    if not context.bounds.profile.margin or context.view.vector is None or not only_asks(context.query):
         return ranked
-    if asked.others or (asked.names and not asked.of_speaker):  # it asks for somebody else's
+    bank, rows, asked = context.bank, ranked.rows, read(context.query.rstrip("?"))
+    if asked.foreign or asked.others or (asked.names and not asked.of_speaker):  # the last two ask for somebody else's
         return ranked
     states = (bank.column("traits", rows) & np.uint8(_SILENT)) == 0
     states &= bank.column("chars", rows) <= LONGEST_CHARS
     if not asked.of_speaker:
         states &= bank.column("thread", rows) != NONE  # notes are not of the one who asks
-    places = np.flatnonzero(states)
-    if not context.bundled:  # then the texts must be read
-        places = places[np.argsort(-ranked.scores[places], kind="stable")[:RIVAL_ROWS]]
-    if not len(places):
-        return ranked
+    places, values = np.flatnonzero(states), np.zeros(len(rows))
     if context.bundled:
-        same = topics().of_vectors(bank.vectors(rows[places])) @ asked.topics
-    else:
-        entries = context.read(rows[places])
-        same = np.array(
-            [agreement(asked, read(entries[row].text)) if row in entries else 0.0 for row in rows[places].tolist()]
-        )
-    values = np.zeros(len(rows))
-    values[places] = np.log1p(same / FAINT) / np.log1p(1 / FAINT)
+        values[places] = _strength(topics().of_vectors(bank.vectors(rows[places])) @ asked.topics)
+    best = places[np.argsort(-(ranked.scores + TOPIC * values)[places], kind="stable")[:READ_ROWS]]
+    entries = context.read(rows[best])
+    texts = {place: entry.text for place in best.tolist() if (entry := entries.get(int(rows[place]))) is not None}
+    told = [place for place, text in texts.items() if "?" not in text]
+    values[told] = _strength(np.array([agreement(asked, read(texts[place])) for place in told]))
     return ranked.with_factor("topic", values, TOPIC)
+
+
+def _strength(same: Scores) -> Scores:
+    """How much it counts to be about one topic with these probabilities: 0 … 1."""
+    counts: Scores = np.log1p(same / FAINT) / np.log1p(1 / FAINT)
+    return counts
 
 
 def own_first(ranked: Ranked, context: SearchContext) -> Ranked:

@@ -60,6 +60,8 @@ _CHAIN = regex(
     re.I,
 )
 _RELATIVE_AFTER = 2
+_SHORT_IS = regex(r"\b(what|which|who|where|when|why|how|that|this|it|he|she|there|here|let)['’]s\b", re.I)
+"""A short form, which owns nothing: "what's my name"."""
 
 
 def checked_numbers(name: str, values: Mapping[str, object], *, above: float = -1.0) -> None:
@@ -129,7 +131,7 @@ def recursion_of(value: str | Recursion, profile: Profile) -> Recursion:
 
 def shape_of(query: str) -> Shape:
     """Whether a question names a thing by another one. English only; other languages are plain."""
-    query = query[:READ_CHARS]
+    query = _SHORT_IS.sub(r"\1 is", query[:READ_CHARS])
     nested = _RELATIVE.search(" ".join(query.split()[_RELATIVE_AFTER:]))
     return "bridge" if nested or _CHAIN.search(query) else "plain"
 
