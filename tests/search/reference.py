@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wellworn.ingest.terms import Question, Trait
-from wellworn.search.arms import LazyWords
+from wellworn.search.arms import FewScores, LazyWords
 from wellworn.search.bank import Bank
 from wellworn.search.partition import PartitionIndex
 from wellworn.search.profiles import Profile
@@ -130,7 +130,7 @@ def index_of(partition: Partition, profile: Profile, *, partition_no: int = 1) -
     return index
 
 
-def by_no(bank: Bank, scores: npt.NDArray[np.float32] | LazyWords) -> dict[int, float]:
+def by_no(bank: Bank, scores: npt.NDArray[np.float32] | LazyWords | FewScores) -> dict[int, float]:
     """Scores of the rows that are alive."""
     found: dict[int, float] = {}
     for partition, start in zip(bank.partitions, bank.starts, strict=False):

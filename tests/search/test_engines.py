@@ -12,7 +12,9 @@ from bench.corpus import Corpus
 
 from contract.postgres import Server
 from wellworn import Memory, Scope
-from wellworn.search import engines
+from wellworn.core.errors import EmbeddingFailed
+from wellworn.models.static import StaticEmbedder
+from wellworn.search import arms, engines
 
 COUNT = 2500
 SCOPE = Scope(tenant="one", user="ada")
@@ -160,3 +162,29 @@ def test_an_index_is_made_once_and_goes_with_its_partition(
         assert kept is not None
         assert store.large_index(kept.partition_no, make=True)
         assert not store.large_index(head.partition_no)
+
+
+class Failing(StaticEmbedder):
+    """Embeds no question, so that words alone are searched."""
+
+    def embed_query(self, text: str) -> Any:
+        raise EmbeddingFailed("it is away")
+
+
+@pytest.mark.parametrize("embedder", [StaticEmbedder, Failing])
+def test_few_rows_with_words_are_scored_as_all_rows_are(
+    postgres_server: Server, monkeypatch: pytest.MonkeyPatch, embedder: type[StaticEmbedder]
+) -> None:
+    url, queries = postgres_server.url(), [f"the {thing} in {place}" for thing in THINGS for place in PLACES[:2]]
+    with opened(url) as memory:
+        memory.remember_many(notes(800), scope=SCOPE)
+        make(memory, SCOPE)
+    answers = []
+    for few_of in (1e-9, 1e9):
+        monkeypatch.setattr(arms, "FEW_OF", few_of)
+        with opened(url, ram_mb=SMALL_MB, embedder=embedder()) as memory:
+            for tags in (None, ["rare"]):
+                hits = [memory.recall(query, scope=SCOPE, k=5, tags=tags) for query in queries]
+                answers.append([[(hit.entry.id, hit.score) for hit in found] for found in hits])
+            assert not index_of(memory).words_held
+    assert answers[:2] == answers[2:]

@@ -41,6 +41,10 @@ MOST_POSTINGS = 50_000
 rows that a rarer word or the meaning brought in."""
 
 
+FEW_OF = 16
+"""How many times as many rows there are, where those with words of the query are few."""
+
+
 class LazyWords:
     """Scores of words in a very large bank: the most frequent words are added for the rows that are asked for."""
 
@@ -54,17 +58,30 @@ class LazyWords:
         return found
 
 
+class FewScores:
+    """Scores of some rows of a very large bank; all others have the same."""
+
+    def __init__(self, size: int, rows: npt.NDArray[np.intp], scores: Scores, others: float) -> None:
+        """`rows` are in order, each once, and at least one; `size` is that of the bank."""
+        self._size, self.rows, self.scores, self._others = size, rows, scores, np.float32(others)
+
+    def __getitem__(self, rows: npt.NDArray[np.intp] | slice) -> Scores:
+        rows = np.arange(self._size)[rows] if isinstance(rows, slice) else rows
+        place = self.rows.searchsorted(rows).clip(max=len(self.rows) - 1)
+        return np.where(self.rows[place] == rows, self.scores[place], self._others)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lexical:
     """The lexical arm: the score that ranks, and what learning looks at beside it."""
 
-    score: Scores | LazyWords
+    score: Scores | LazyWords | FewScores
     """With the neighbourhood, as a share of the best attainable; only where the profile weighs `terms`."""
-    plain: Scores | LazyWords
+    plain: Scores | LazyWords | FewScores
     """Each row's own share over the query terms that are nobody's name."""
     found: list[tuple[float, npt.NDArray[np.intp]]]
     """For each of those terms its idf and the rows that have it, in order."""
-    products: Scores | None = None
+    products: FewScores | None = None
     """Plain cosines, as far as a store told them; NaN where it did not."""
 
 
@@ -85,23 +102,28 @@ def words(
     large = len(rows) > MOST_POSTINGS and any(one.codes or one.elsewhere for one, _ in bank.filled)
     if large and not bank.threaded and not any(partition.speakers for partition, _ in bank.filled):
         return _bounded(bank, profile, rows, counts, sizes, idfs)
-    bm25 = np.zeros(len(bank), dtype=np.float32)
+    speakers = [partition.speakers for partition in bank.partitions if partition.speakers]
+    few, places = None, rows
+    held = all(partition.words_held for partition, _ in bank.filled)
+    if not held and not bank.threaded and not speakers and 0 < FEW_OF * len(rows) < len(bank):
+        few = np.unique(rows)
+        places = few.searchsorted(rows)
+    bm25 = np.zeros(len(bank) if few is None else len(few), dtype=np.float32)
     gains = counts
     if len(rows):
         gains = _saturated(counts, bank.column("length", rows), profile)
         gains *= np.array(idfs, dtype=np.float32).repeat(sizes)
-        np.add.at(bm25, rows, gains)  # term by term, as they lie
-    if question.related and all(partition.words_held for partition, _ in bank.filled):
+        np.add.at(bm25, places, gains)  # term by term, as they lie
+    if question.related and held:
         _add_related(
             bm25, bank, question, profile, live, [*zip(idfs, np.split(rows, [*accumulate(sizes)]), strict=False)]
         )
     of_names = None
     best = best_plain = 0.0
     found: list[tuple[float, npt.NDArray[np.intp]]] = []
-    speakers = [partition.speakers for partition in bank.partitions if partition.speakers]
     ends = [*accumulate(sizes)]
-    for term, idf, size, held, end in zip(question.terms, idfs, sizes, held_by, ends, strict=True):
-        attainable = idf if held else profile.absent_share * idf
+    for term, idf, size, having, end in zip(question.terms, idfs, sizes, held_by, ends, strict=True):
+        attainable = idf if having else profile.absent_share * idf
         best += attainable
         if any(signed64(term) in names for names in speakers):
             of_names = np.zeros(len(bank), dtype=np.float32) if of_names is None else of_names
@@ -110,6 +132,9 @@ def words(
             best_plain += attainable
             found.append((idf, rows[end - size : end]))
     plain = (bm25 if of_names is None else bm25 - of_names) / np.float32(best_plain or 1.0)
+    if few is not None:
+        score = FewScores(len(bank), few, plain, 0.0)
+        return Lexical(score=score, plain=score, found=found, products=products)
     if best <= 0 or "terms" not in profile.weights:  # then nobody asks for the score
         return Lexical(score=bm25, plain=plain, found=found, products=products)
     if of_names is None and not bank.threaded:
@@ -117,8 +142,8 @@ def words(
     spread = [
         _with_neighbours(partition, bm25[start : start + len(partition)], profile) for partition, start in bank.filled
     ]
-    score = (spread[0] if len(spread) == 1 else np.concatenate(spread)) / np.float32(best)
-    return Lexical(score=score, plain=plain, found=found, products=products)
+    whole = (spread[0] if len(spread) == 1 else np.concatenate(spread)) / np.float32(best)
+    return Lexical(score=whole, plain=plain, found=found, products=products)
 
 
 def _bounded(
@@ -187,17 +212,21 @@ def _rows_with(
     passing: Mask | None,
     vector: npt.NDArray[np.float32] | None,
     least: int,
-) -> tuple[npt.NDArray[np.intp], Scores, list[int], list[int], Scores | None]:
+) -> tuple[npt.NDArray[np.intp], Scores, list[int], list[int], FewScores | None]:
     """Rows that have each term, one term's after another's, how often each has it, how many a term has here, and how many
     have it at all; and the cosines that were told with them."""
-    parts, products = [], None
+    parts, told = [], list[tuple[npt.NDArray[np.intp], Scores]]()
     for partition, start in bank.filled:
         end = start + len(partition)
         allowed = partition.alive if passing is None else passing[start:end]
         parts.append(found := partition.postings.find_all(terms, allowed, vector, least))
-        if found.products is not None and vector is not None:
-            products = np.full(len(bank), np.nan, dtype=np.float32) if products is None else products
-            products[found.products[0] + start] = found.products[1]
+        if found.products is not None and vector is not None and len(found.products[0]):
+            order = found.products[0].argsort()
+            told.append((found.products[0][order] + start, found.products[1][order]))
+    products = None
+    if told:
+        rows, cosines = (np.concatenate(one) for one in zip(*told, strict=True))
+        products = FewScores(len(bank), rows, cosines, np.nan)
     if len(parts) == 1:
         rows, (_, counts, sizes, held_by, _) = parts[0].rows.astype(np.intp), parts[0]
     else:
@@ -274,7 +303,7 @@ class LazyMeaning:
         bank: Bank,
         query: npt.NDArray[np.float32],
         near: tuple[float, float] = (0.0, 0.0),
-        known: Scores | None = None,
+        known: FewScores | None = None,
     ) -> None:
         """`near` are the weights of the neighbourhood; without them it is the plain cosine. `known` are plain cosines."""
         self._bank, self._query, self._near, self._known = bank, query, near, known

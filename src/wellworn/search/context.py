@@ -18,7 +18,7 @@ from wellworn.core.clock import to_micros
 from wellworn.core.dataclass import dataclass
 from wellworn.core.values import Entry, Layer, filled
 from wellworn.ingest.terms import Question, read_question
-from wellworn.search.arms import LazyMeaning, LazyWords, Lexical, Scores, meaning, words
+from wellworn.search.arms import FewScores, LazyMeaning, LazyWords, Lexical, Scores, meaning, words
 from wellworn.search.bank import Bank, Mask, Rows, Vector
 from wellworn.search.partition import FETCHED_ROWS, NEAR_ROWS
 from wellworn.search.profiles import Profile
@@ -157,7 +157,7 @@ def view_of(bounds: Bounds, query: str, vector: Vector | None, check: Check | No
     else:
         lexical = Lexical(score=nothing, plain=nothing, found=[])
     if near is not None:
-        near = _distinct(bank, _allowed(near, bounds), *_worded_rows(bounds, lexical))
+        near = _distinct(_allowed(near, bounds), *_worded_rows(bounds, lexical))
     similarity: Scores | LazyMeaning
     blended: Scores | LazyMeaning
     if vector is None:
@@ -233,7 +233,7 @@ def _near(bounds: Bounds, vector: Vector, *, worded: bool) -> Rows | None:
 def _with_beside(bank: Bank, rows: Rows) -> Rows:
     """These rows and those around them: a turn is also found by what is said around it."""
     around = [bank.beside(name, rows) for name in ("before", "after", "before2", "after2")]
-    return _distinct(bank, rows, *(them[them >= 0] for them in around))
+    return _distinct(rows, *(them[them >= 0] for them in around))
 
 
 def _worded_rows(bounds: Bounds, lexical: Lexical) -> Iterator[Rows]:
@@ -241,12 +241,17 @@ def _worded_rows(bounds: Bounds, lexical: Lexical) -> Iterator[Rows]:
     where a vector is needed for more."""
     fetched = any(partition.fetch for partition, _ in bounds.bank.filled)
     scores = lexical.score.rarer if isinstance(lexical.score, LazyWords) else lexical.score
-    if bounds.eligible is not None:
-        scores = np.where(bounds.eligible, scores, np.float32(0))
-    several = [rows for _, rows in lexical.found]
-    yield _allowed(_worded(scores, several, FETCHED_ROWS if fetched else NEAR_ROWS), bounds)
+    several, eligible, of = [rows for _, rows in lexical.found], bounds.eligible, None
+    if isinstance(scores, FewScores):
+        of, scores = scores.rows, scores.scores
+        several = [of.searchsorted(rows) for rows in several]
+        eligible = None if eligible is None else eligible[of]
+    if eligible is not None:
+        scores = np.where(eligible, scores, np.float32(0))
+    best = _worded(scores, several, FETCHED_ROWS if fetched else NEAR_ROWS)
+    yield _allowed(best if of is None else of[best], bounds)
     if (cosines := lexical.products) is not None:
-        told, weights = _allowed(np.flatnonzero(~np.isnan(cosines)), bounds), bounds.profile.weights
+        told, weights = _allowed(cosines.rows, bounds), bounds.profile.weights
         if bounds.bank.threaded and len(told):
             both = weights.get("terms", 0.0) * scores[told] + weights.get("meaning", 0.0) * cosines[told]
             near = highest(cosines[told], min(len(told), max(bounds.candidates, FETCHED_ROWS)))
@@ -255,12 +260,9 @@ def _worded_rows(bounds: Bounds, lexical: Lexical) -> Iterator[Rows]:
         yield told
 
 
-def _distinct(bank: Bank, *rows: Rows) -> Rows:
+def _distinct(*rows: Rows) -> Rows:
     """All of these rows, each once, in order."""
-    there = np.zeros(len(bank), dtype=bool)
-    for some in rows:
-        there[some] = True
-    return np.flatnonzero(there)
+    return np.unique(np.concatenate(rows))
 
 
 def _worded(scores: Scores, of_terms: Sequence[Rows], count: int) -> Rows:
