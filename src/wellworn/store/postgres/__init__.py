@@ -129,9 +129,10 @@ class PostgresStore(SqlStore):
             if db is None:
                 return False
             near = f"hnsw ((vector::vector({model.width})) vector_ip_ops) WHERE {_indexed(partition_no, model.width)}"
+            at_once = "WITH (fastupdate = off)"  # else every search reads the list of those that wait
             wanted = {
                 f"near_{int(partition_no)}_{model.width}": near,
-                f"words_{int(partition_no)}": f"gin (words_of(terms)) WHERE partition = {int(partition_no)}",
+                f"words_{int(partition_no)}": f"gin (words_of(terms)) {at_once} WHERE partition = {int(partition_no)}",
             }
             valid = (
                 "SELECT relname FROM pg_class JOIN pg_index ON indexrelid = oid AND indisvalid WHERE relname = ANY(?)"
