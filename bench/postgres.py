@@ -1,7 +1,8 @@
 """`python -m bench.postgres URL [--sizes 1000,10000]`: recall and ingest in Postgres against bare pgvector and a bare COPY.
 
-The same vectors, in the same run, taking turns. Each size has a schema, which must be new. Vectors lie in clusters, as those of texts
-do. A recall includes its words, its filters, its log and the texts of its hits; the bare query has ten numbers as its answer.
+The same vectors, in the same run, taking turns. Each size has a schema; one that is there is measured as it is. Vectors lie in
+clusters, as those of texts do. A recall includes its words, its filters, its log and the texts of its hits; the bare query has ten
+numbers as its answer.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ SCOPE = Scope(tenant="bench", user="ada")
 CLUSTERS = 500
 BATCH = 10_000
 BARE = """
-SELECT entry FROM bench_{entries}.index_records WHERE partition = 1 AND vector_dims(vector) = {width}
-ORDER BY vector::vector({width}) <#> %s::vector({width}) LIMIT 10
+SELECT entry FROM bench_{}.index_records WHERE partition = 1 AND vector_dims(vector) = {width} ORDER BY {} LIMIT 10
 """
-"""The bare query, along the same index."""
+ORDERS = {"off": "vector::vector({0}) <#> %s::vector({0})", "on": "vector::halfvec({0}) <-> %s::halfvec({0})"}
+"""By halfvec: along the same index as a recall."""
+EXACT = "vector <#> %s::vector"
 
 
 class ClusteredEmbedder:
@@ -71,51 +73,62 @@ class Sizes:
 
     def __init__(self, url: str, db: psycopg.Connection[tuple[object, ...]], rounds: int) -> None:
         self._url, self._db, self._rounds, self._texts = url, db, rounds, Corpus(7)
+        self._vectors = ClusteredEmbedder(3).embed([""] * (rounds + 3))
+        self._probes = [f"[{','.join(map(str, vector.tolist()))}]" for vector in self._vectors]
 
-    def _opened(self, entries: int, seed: int, ram_mb: int) -> Memory:
-        url = f"{self._url}{'&' if '?' in self._url else '?'}schema=bench_{entries}"
+    def _opened(self, entries: int, seed: int, ram_mb: int, halfvec: str = "off") -> Memory:
+        url = f"{self._url}{'&' if '?' in self._url else '?'}schema=bench_{entries}&halfvec={halfvec}"
         return Memory.open(url, embedder=ClusteredEmbedder(seed), learning="off", background=False, ram_mb=ram_mb)
 
     def stored(self, entries: int) -> tuple[object, ...]:
-        """Seconds that the entries take: stored, indexed, and copied as they are."""
+        """How many entries are stored in a second, and how many are copied as they are."""
         texts, began = self._texts.texts(entries), time.perf_counter()
         with self._opened(entries, 2, 2000) as memory:
             for start in range(0, entries, BATCH):
                 memory.remember_many(texts[start : start + BATCH], scope=SCOPE)
             stored = time.perf_counter() - began
-            began = time.perf_counter()
-            if isinstance(memory.engine.vectors, StoreIndexes):
-                memory.engine.vectors.make(SCOPE.home())
-            indexed = time.perf_counter() - began
         plain = copied(self._db, texts, ClusteredEmbedder(2).embed(texts))
         self._db.execute(
             f"VACUUM ANALYZE bench_{entries}.entries, bench_{entries}.index_records, bench_{entries}.links"
         )
-        return entries, entries / stored, entries / plain, indexed
+        return entries, entries / stored, entries / plain
 
-    def asked(self, entries: int) -> list[tuple[object, ...]]:
-        """Recalls from memory and in the database, in turns with a bare query; then adding and forgetting one."""
-        probes = ClusteredEmbedder(3).embed([""] * (self._rounds + 3))
-        asked = [f"[{','.join(map(str, probe.tolist()))}]" for probe in probes]
-        query, rows = BARE.format(entries=entries, width=WIDTH), list[tuple[object, ...]]()
-        floor: Call = lambda n: self._db.execute(query, (asked[n],)).fetchall()  # noqa: E731
-        for name, ram_mb in (("memory", 4000), ("database", 1)):
-            queries = Corpus(11).queries(self._rounds + 3)
-            with self._opened(entries, 3, ram_mb) as memory:
-                began = time.perf_counter()
-                memory.recall("warm", scope=SCOPE)
-                first = time.perf_counter() - began
-                ask: Call = lambda n, m=memory, q=queries: m.recall(q[n], scope=SCOPE, k=5)  # type: ignore[misc] # noqa: E731
-                times = take_turns({"call": ask, "floor": floor}, rounds=self._rounds)
-                new: list[str] = []
-                add: Call = lambda n, m=memory, i=new, e=name: i.extend(  # type: ignore[misc] # noqa: E731
-                    m.remember(f"Note {n} of {e}.", scope=SCOPE)
-                )
-                forget: Call = lambda n, m=memory, i=new: m.forget(ids=[i[n]], scope=SCOPE)  # type: ignore[misc] # noqa: E731
-                added, gone = (take_turns({"": call}, rounds=20)[""].row[0] for call in (add, forget))
-            call, bare = times["call"].row, times["floor"].row
-            rows.append((entries, name, call[0], call[2], bare[0], call[0] / bare[0], first, added, gone))
-        return rows
+    def indexed(self, entries: int, halfvec: str) -> tuple[object, ...]:
+        """The index of vectors: its size, the seconds it takes, and which share of the ten nearest it names."""
+        name = f"bench_{entries}.near_1_{WIDTH}"
+        self._db.execute(f"DROP INDEX IF EXISTS {name}")
+        with self._opened(entries, 2, 2000, halfvec) as memory:
+            began = time.perf_counter()
+            if isinstance(memory.engine.vectors, StoreIndexes):
+                memory.engine.vectors.make(SCOPE.home())
+            seconds = time.perf_counter() - began
+            named = [memory.engine.store.nearest(1, vector, 10) or () for vector in self._vectors]
+        ((size,),) = self._db.execute(f"SELECT pg_relation_size('{name}') / 1e6").fetchall()
+        exact = [{no for (no,) in self._nearest(entries, EXACT, n)} for n in range(len(named))]
+        shared = [len(best.intersection(some)) / 10 for best, some in zip(exact, named, strict=True)]
+        return entries, halfvec, size, seconds, float(np.mean(shared))
+
+    def _nearest(self, entries: int, order: str, number: int) -> list[tuple[object, ...]]:
+        """What the bare query answers."""
+        query = BARE.format(entries, order.format(WIDTH), width=WIDTH)
+        return self._db.execute(query, (self._probes[number],)).fetchall()
+
+    def asked(self, entries: int, halfvec: str, ram_mb: int) -> tuple[object, ...]:
+        """Recalls from memory or in the database, in turns with a bare query; then adding and forgetting one."""
+        name, new = "database" if ram_mb == 1 else "memory", list[str]()
+        queries = Corpus(11).queries(self._rounds + 3)
+        with self._opened(entries, 3, ram_mb) as memory:
+            began = time.perf_counter()
+            memory.recall("warm", scope=SCOPE)
+            first = time.perf_counter() - began
+            ask: Call = lambda n: memory.recall(queries[n], scope=SCOPE, k=5)  # noqa: E731
+            floor: Call = lambda n: self._nearest(entries, ORDERS[halfvec], n)  # noqa: E731
+            times = take_turns({"call": ask, "floor": floor}, rounds=self._rounds)
+            add: Call = lambda n: new.extend(memory.remember(f"Note {n} of {name}.", scope=SCOPE))  # noqa: E731
+            forget: Call = lambda n: memory.forget(ids=[new[n]], scope=SCOPE)  # noqa: E731
+            added, gone = (take_turns({"": call}, rounds=20)[""].row[0] for call in (add, forget))
+        call, bare = times["call"].row, times["floor"].row
+        return entries, halfvec, name, call[0], call[2], bare[0], call[0] / bare[0], first, added, gone
 
 
 def main() -> None:
@@ -124,16 +137,20 @@ def main() -> None:
     parser.add_argument("--sizes", default="1000,10000,100000")
     parser.add_argument("--rounds", type=int, default=100)
     options = parser.parse_args()
-    ingest, recalls = list[tuple[object, ...]](), list[tuple[object, ...]]()
+    ingest, indexes, recalls = list[tuple[object, ...]](), list[tuple[object, ...]](), list[tuple[object, ...]]()
     with psycopg.connect(options.url, autocommit=True) as db:
         db.execute("CREATE EXTENSION IF NOT EXISTS vector")
         sizes = Sizes(options.url, db, options.rounds)
         for entries in map(int, options.sizes.split(",")):
-            ingest.append(sizes.stored(entries))
-            recalls += sizes.asked(entries)
-    asked = ("entries", "from", "p50 ms", "CPU ms", "bare ms", "ratio", "first s", "add ms", "forget ms")
+            if not db.execute(f"SELECT 1 FROM pg_namespace WHERE nspname = 'bench_{entries}'").fetchall():
+                ingest.append(sizes.stored(entries))
+            for halfvec in ORDERS:
+                indexes.append(sizes.indexed(entries, halfvec))
+                recalls += [sizes.asked(entries, halfvec, mb) for mb in ((1, 4000) if halfvec == "off" else (1,))]
+    asked = ("entries", "halfvec", "from", "p50 ms", "CPU ms", "bare ms", "ratio", "first s", "add ms", "forget ms")
     tables = [
-        Table(title="ingest", columns=("entries", "texts/s", "COPY/s", "index s"), rows=ingest, form=".3g"),
+        Table(title="ingest", columns=("entries", "texts/s", "COPY/s"), rows=ingest, form=".3g"),
+        Table(title="index", columns=("entries", "halfvec", "MB", "s", "recall@10"), rows=indexes, form=".3g"),
         Table(title="recall", columns=asked, rows=recalls, form=".3g"),
     ]
     Report(name="postgres", about={}, tables=tables).print(Console(width=150))

@@ -38,10 +38,10 @@ def opened(url: str, **options: Any) -> Memory:
     return Memory.open(url, learning="off", background=False, durability="normal", **options)
 
 
-@pytest.fixture(scope="module")
-def url(postgres_server: Server) -> str:
+@pytest.fixture(scope="module", params=["on", "off"], ids="halfvec={}".format)
+def url(postgres_server: Server, request: pytest.FixtureRequest) -> str:
     """A store with one partition that has an index."""
-    url = postgres_server.url()
+    url = postgres_server.url(halfvec=request.param)
     with opened(url) as memory:
         memory.remember_many(notes(COUNT), scope=SCOPE)
         tour = memory.session("tour", scope=SCOPE)
@@ -162,6 +162,36 @@ def test_an_index_is_made_once_and_goes_with_its_partition(
         assert kept is not None
         assert store.large_index(kept.partition_no, make=True)
         assert not store.large_index(head.partition_no)
+
+
+def test_an_index_of_either_precision_is_used_as_it_was_made(postgres_server: Server) -> None:
+    url = postgres_server.url(halfvec="off")
+    half, schema = url.replace("halfvec=off", "halfvec=on"), url.split("schema=")[1].split("&")[0]
+
+    def plan(memory: Memory) -> tuple[str, list[int]]:
+        store = memory.engine.store
+        (head,) = store.heads([SCOPE.home()])
+        assert head is not None
+        assert store.large_index(head.partition_no, make=True)
+        definition = postgres_server.say(
+            f"SELECT indexdef FROM pg_indexes WHERE schemaname = '{schema}' AND indexname ~ '^near'"
+        )
+        vector = StaticEmbedder().embed_query("the ferry near the harbor")
+        return definition, store.nearest(head.partition_no, vector, 20) or []
+
+    with opened(url) as memory:
+        memory.remember_many(notes(300), scope=SCOPE)
+        full = plan(memory)
+    with opened(half) as memory:
+        kept = plan(memory)
+        postgres_server.say(f"DROP INDEX {schema}.near_1_256")
+        halved = plan(memory)
+    with opened(url) as memory:
+        assert plan(memory) == halved
+    assert kept == full
+    assert "vector_ip_ops" in full[0]
+    assert "halfvec_l2_ops" in halved[0]
+    assert len({*full[1]} & {*halved[1]}) >= 19
 
 
 class Failing(StaticEmbedder):

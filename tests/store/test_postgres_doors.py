@@ -41,6 +41,7 @@ HERE = make_partition()
         ("postgresql://postgres:{}@/no_such_base?host={}", StoreError, "no_such_base"),
         ("postgresql://postgres:{}@/postgres?host={}&schema=Bad-Name", InvalidInput, "'Bad-Name'"),
         ("postgresql://postgres:{}@/postgres?host={}&pool_size=none", InvalidInput, "'none'"),
+        ("postgresql://postgres:{}@/postgres?host={}&halfvec=maybe", InvalidInput, "'maybe'"),
         ("postgresql://postgres:{}@/postgres?host={}&no_such_option=1", InvalidInput, "postgresql://user:password@"),
         ("postgresql://postgres@/postgres?password={}&host={}&schema=pg_catalog", StoreCorrupt, "?schema="),
         ("postgresql://postgres:{}%ZZ@/postgres?host={}", InvalidInput, "%XX"),

@@ -53,13 +53,19 @@ _VECTORS = """
 SELECT string_agg(int8send(entry), ''), string_agg(vector_send(vector), '') FROM index_records WHERE entry = ANY(?) AND vector IS NOT NULL
 GROUP BY vector_dims(vector)
 """
-WIDEST = 2000
-"""Numbers of a vector up to which pgvector can index it."""
+_FULL, _HALF = ("vector", "vector_ip_ops", "<#>", 2000), ("halfvec", "halfvec_l2_ops", "<->", 4000)
+"""How vectors are indexed: type, operators, order, and the most numbers of a vector. Of unit vectors both orders are the same;
+inner products of halves end the server where a build of pgvector was made for newer processors."""
 _UNUSED_INDEXES = """
 SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relname ~ '^(near|words)_[0-9_]+$'
 AND (split_part(relname, '_', 2) NOT IN (SELECT no::text FROM partitions WHERE NOT hidden) OR relname = ANY(?))
 """
 """The indexes of partitions that are gone, and those that were not finished."""
+_VALID_INDEXES = """
+SELECT relname, pg_get_indexdef(oid) LIKE '%%halfvec%%' FROM pg_class JOIN pg_index ON indexrelid = oid AND indisvalid
+WHERE relname = ANY(?) AND relnamespace = current_schema()::regnamespace
+"""
+"""Those that are finished, and whether they have half precision."""
 _WORDED = """
 SELECT string_agg(int8send(entry), ''), string_agg(int4send(length(terms) / 8), ''), string_agg(terms, ''),
        string_agg(counts, ''), string_agg(float4send(coalesce({product}, 0)::real), '')
@@ -93,6 +99,9 @@ class PostgresStore(SqlStore):
         address = Address(url)
         self.location = address.name
         self._pool = Pool(address, durability=durability)
+        self._precision = _HALF if address.half else _FULL
+        self._made: dict[int, tuple[str, str, str, int]] = {}
+        """How the vectors of a partition are indexed."""
         try:
             migrate(self._pool, address.schema)
             with self._pool.migrating() if key is not None else self._pool.reading() as db:
@@ -123,22 +132,21 @@ class PostgresStore(SqlStore):
 
     def large_index(self, partition_no: int, *, make: bool = False) -> bool:
         model = self.model()
-        if model is None or model.width > WIDEST:
+        kind, operators, _, widest = self._precision
+        if model is None or model.width > widest:
             return False
         with self._pool.tending(partition_no) if make else self._pool.reading() as db:
             if db is None:
                 return False
-            near = f"hnsw ((vector::vector({model.width})) vector_ip_ops) WHERE {_indexed(partition_no, model.width)}"
+            near, where = f"near_{int(partition_no)}_{model.width}", _indexed(partition_no, model.width)
             at_once = "WITH (fastupdate = off)"  # else every search reads the list of those that wait
             wanted = {
-                f"near_{int(partition_no)}_{model.width}": near,
+                near: f"hnsw ((vector::{kind}({model.width})) {operators}) WHERE {where}",
                 f"words_{int(partition_no)}": f"gin (words_of(terms)) {at_once} WHERE partition = {int(partition_no)}",
             }
-            valid = (
-                "SELECT relname FROM pg_class JOIN pg_index ON indexrelid = oid AND indisvalid WHERE relname = ANY(?)"
-            )
-            valid += " AND relnamespace = current_schema()::regnamespace"
-            missing = {*wanted}.difference(name for (name,) in db.ask(valid, ([*wanted],)))
+            valid: dict[str, bool] = dict(db.ask(_VALID_INDEXES, ([*wanted],)))
+            missing = {*wanted}.difference(valid)
+            self._made[partition_no] = _HALF if valid.get(near, self._precision is _HALF) else _FULL
             if not missing or not make:
                 return not missing
             for (old,) in db.ask(_UNUSED_INDEXES, ([*missing],)):
@@ -162,17 +170,20 @@ class PostgresStore(SqlStore):
         self, partition_no: int, vector: Vector, count: int, *, among: Sequence[int] | None = None
     ) -> list[int] | None:
         # Numbers are written out, so that the planner sees which index it is. Rows that are given are compared exactly.
-        where, column, width = _indexed(partition_no, len(vector)), f"vector::vector({len(vector)})", len(vector)
+        where, order = _indexed(partition_no, len(vector)), self._order(partition_no, len(vector))
         values: list[object] = []
         with self._pool.reading() as db:
             if among is not None:
                 where += " AND entry = ANY(?)"
-                column = "vector"
+                order = "vector <#> ?"
                 values.append(Numbers(among))
-            query = (
-                f"SELECT entry FROM index_records WHERE {where} ORDER BY {column} <#> ?::vector({width}) LIMIT {count}"
-            )
+            query = f"SELECT entry FROM index_records WHERE {where} ORDER BY {order} LIMIT {int(count)}"
             return [no for (no,) in db.ask(query, (*values, db.vector(vector)))]
+
+    def _order(self, partition_no: int, width: int) -> str:
+        """The order in which the index of a partition names rows."""
+        kind, _, order, _ = self._made.get(partition_no, self._precision)
+        return f"vector::{kind}({int(width)}) {order} ?::{kind}({int(width)})"
 
     def worded(
         self,
@@ -190,10 +201,8 @@ class PostgresStore(SqlStore):
                 product = f"CASE WHEN vector_dims(vector) = {len(vector)} THEN -(vector <#> ?) END"
                 values.append(db.vector(vector))
                 if near:
-                    order = f"vector::vector({len(vector)}) <#> ?::vector({len(vector)}) LIMIT {int(near)}"
-                    rows.append(
-                        f"(SELECT * FROM index_records WHERE {_indexed(partition_no, len(vector))} ORDER BY {order})"
-                    )
+                    where, order = _indexed(partition_no, len(vector)), self._order(partition_no, len(vector))
+                    rows.append(f"(SELECT * FROM index_records WHERE {where} ORDER BY {order} LIMIT {int(near)})")
                     values.append(values[0])
             if sets:
                 having = " OR ".join(f"words_of(terms) @> '{{{','.join(map(_word, one))}}}'" for one in sets)

@@ -67,6 +67,10 @@ class Address:
         if not size.isdigit() or not 2 <= int(size) <= 1000:
             raise InvalidInput("pool_size", f"{size!r} is not a number of connections", "use 2 to 1000")
         self.pool_size = int(size)
+        half = query.pop("halfvec", "off")
+        if half not in ("on", "off"):
+            raise InvalidInput("halfvec", f"{half!r} is unknown", "use one of on, off")
+        self.half = half == "on"
         try:
             bare = urlunsplit((parts.scheme, parts.netloc, parts.path, urlencode(query), ""))
             self.given = {k: str(v) for k, v in conninfo.conninfo_to_dict(bare).items() if v is not None}
