@@ -186,3 +186,10 @@ def test_a_question_that_was_read_is_known_until_words_are_forgotten() -> None:
     again = read_question("which heron nests by the zqx weir?")
     assert again is not first
     assert again.terms == first.terms
+
+
+def test_what_a_thing_is_called_is_asked_for_not_told() -> None:
+    assert read_question("What's my cat called?").terms == read_question("What's my cat?").terms
+    assert read_question("What is our boat named").terms == read_question("What is our boat").terms
+    assert read_question("Who called me?").terms == terms("called")
+    assert read_question("What was called off?").terms[:1] == terms("called")
