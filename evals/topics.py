@@ -20,7 +20,7 @@ from wellworn.ingest.topics import NONE, embedder, vectors_of, without_values, w
 
 SENTENCES = Path(__file__).parent / "sentences"
 MODEL = Path(wellworn.ingest.__file__).parent / "topics.npz"
-ROUNDS, AT_ONCE, RATE, DECAY = 8, 512, 0.05, (3e-6, 1e-5)
+ROUNDS, AT_ONCE, RATE, DECAY = 8, 512, 0.05, (5e-6, 2e-6)
 LEAST = 3
 """Sentences that a word must be in."""
 HELD_OUT = 0.15
@@ -115,6 +115,18 @@ def _softmax(logits: Values) -> Values:
     return shares
 
 
+def in_lower_case(data: Sentences) -> Sentences:
+    """The sentences, and after them each that has a capital once more in lower case, as many people write."""
+    places = [place for place, text in enumerate(data.texts) if text[1:] != text[1:].lower()]
+    return Sentences(
+        texts=data.texts + [data.texts[place].lower() for place in places],
+        kinds=data.kinds + [data.kinds[place] for place in places],
+        topic=np.concatenate([data.topic, data.topic[places]]),
+        names=data.names,
+        single=data.single,
+    )
+
+
 def looks(texts: list[str]) -> tuple[dict[str, Seen], npt.NDArray[np.uint64]]:
     """What each model looks at, a text or its stored vector alone; and the hashes of the words, in order."""
     hashes = [words_of(without_values(text)) for text in texts]
@@ -130,13 +142,16 @@ def looks(texts: list[str]) -> tuple[dict[str, Seen], npt.NDArray[np.uint64]]:
 
 def run(*, write: bool, progress: Progress) -> Report:
     """How often each model names the topic of a sentence that it was not trained on; or train on all, and write."""
-    data = read()
-    held = np.random.default_rng(0).random(len(data.texts)) < HELD_OUT
+    told = read()
+    data, held = told, np.random.default_rng(0).random(len(told.texts)) < HELD_OUT
+    if write:
+        data, held = in_lower_case(told), np.zeros(0, dtype=bool)
     rows: list[list[str | int | float]] = []
     seen, hashes = looks(data.texts)
     saved: dict[str, npt.NDArray[np.generic]] = {"names": np.array(data.names), "single": data.single, "words": hashes}
     for name, one in seen.items():
-        learned = trained(one, data.topic, len(data.names), np.flatnonzero(~held | write), progress)
+        which = np.arange(len(data.texts)) if write else np.flatnonzero(~held)
+        learned = trained(one, data.topic, len(data.names), which, progress)
         if write:
             saved |= {f"{name}_weights": learned[0].astype(np.float16), f"{name}_bias": learned[2].astype(np.float16)}
             if one.known:
@@ -149,7 +164,7 @@ def run(*, write: bool, progress: Progress) -> Report:
         rows.append([name, len(right), *(round(100 * right[kinds == kind].mean(), 1) for kind in "tcq")])
     if write:
         np.savez(MODEL, allow_pickle=False, **saved)
-    about = {"sentences": len(data.texts), "topics": len(data.names)}
+    about = {"sentences": len(told.texts), "topics": len(data.names)}
     columns = ["looks at", "held out", "tells", "changes", "asks"]
     tables = [Table(title="right in per cent", columns=columns, rows=rows)] if rows else []
     return Report(name="topics", about=about, tables=tables)

@@ -329,6 +329,7 @@ def test_statements_in_other_languages_that_share_form_words_end_nothing(old: st
         (["hi, I'm Leo", "my email is leo@example.org", "no wait, it's lm@example.org"], "What's my email?", "lm@"),
         (["hi, I'm Leo", "my email is leo@example.org", "no wait, it's lm@example.org"], "What's my name?", "Leo"),
         (["Meine Handynummer ist 0151 23", "Nein, ich meinte 0151 24"], "Wie lautet meine Handynummer?", "24"),
+        (["my favourite herb is coriander", "no wait, parsley"], "Which herb do I like best?", "parsley"),
     ],
 )
 def test_a_correction_replaces_what_was_said_just_before(said: list[str], asked: str, first: str) -> None:
@@ -351,6 +352,8 @@ def test_a_correction_replaces_what_was_said_just_before(said: list[str], asked:
         ("what day is squash", True),
         ("when's choir", True),
         ("any idea who my dentist is", True),
+        ("what does owen do", True),
+        ("where did tom put the keys", True),
         ("wie heißt mein kater", True),
         ("write me a haiku about espresso", True),
         ("Translate this letter, please.", True),
@@ -365,6 +368,22 @@ def test_a_correction_replaces_what_was_said_just_before(said: list[str], asked:
 )
 def test_a_question_needs_no_sign_and_a_mere_request_is_no_memory(said: str, asks: bool) -> None:
     assert only_asks(said) is asks
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "outdated"),
+    [
+        ("i live in hexham", "i moved to allendale", True),
+        ("i work at bosch", "i started at siemens", True),
+        ("my boss is anna", "my new boss is tom", True),
+        ("my best friend is chiara", "the bus was late again", False),
+        ("i planted potatoes", "blackbirds ate all my strawberries", False),
+    ],
+)
+def test_a_change_in_lower_case_is_a_change(old: str, new: str, outdated: bool) -> None:
+    with Memory(":memory:", learning="off") as mem:
+        told(mem, old, new)
+        assert [hit.outdated for hit in mem.recall(old, scope=ADA) if hit.text == old] == [outdated]
 
 
 def test_what_was_or_may_be_stands_below_what_is() -> None:

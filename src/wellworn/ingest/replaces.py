@@ -54,7 +54,7 @@ _WEIGHTS = {
 names, ends an old name, tells a change, both have names or none, and the logarithm of the chance of one topic."""
 _NO_TOPIC, _HAS_TOPIC = 0.01, 0.4
 """The least chance that is looked at, and that of its likeliest topic from which on a statement has one."""
-_SAME_TOPIC, _OTHER_TOPICS = 0.25, 0.001
+_SAME_TOPIC, _OTHER_TOPICS = 0.25, 0.005
 """From this chance of one topic on, two statements are about the same thing whatever its name; below that, about others."""
 _DIED = 2.0
 """For the death of who is named: there were few to fit on."""
@@ -63,6 +63,7 @@ FITTED_FOR = "minilm:"
 
 _RESULTS = [
     (regex(rf"\b(?:moved|relocated|moving) (?:back |over |out )?to (?=[A-Z])(?!{TIME_NAME})"), "live in "),
+    (regex(rf"^(i|we)(?:['’]ve| have)? moved to (?!an? |the |my |our |{TIME_NAME.lower()})(?=[a-z])"), r"\1 live in "),
     (regex(r"\b(?:joined|started at|signed with|hired by) (?=[A-Z])"), "work at "),
     (regex(r"\b(?:took|takes|taking) over as "), "is "),
     (regex(r"\b(?:switched|migrated) (?:over )?to "), "use "),
@@ -182,7 +183,8 @@ class Statement:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        return frozenset(part for name in names_in(self.said) for part in words(name))
+        names = names_in(self.said) if self.text != self.text.lower() else topics().unknown(self.said)
+        return frozenset(part for name in names for part in words(name))
 
     @cached_property
     def named(self) -> frozenset[str]:
@@ -211,11 +213,8 @@ class Statement:
 
     @cached_property
     def english(self) -> bool:
-        own = (
-            len(lists.ENGLISH_WORDS & self._words)
-            + bool(_SAYS_I.search(self.said))
-            + _changes(self._words - lists.ELSEWHERE)
-        )
+        own = len(lists.ENGLISH_WORDS & self._words) + bool(_SAYS_I.search(self.said))
+        own += _changes(self._words - lists.ELSEWHERE)
         return own >= max(1, len(lists.FOREIGN_WORDS & self._words))
 
     @cached_property
@@ -474,7 +473,8 @@ def _most(before: Statement, after: Statement) -> float:
     if _apart(before.of_what, after.of_what):
         return 0.0
     on_topic, several = _on_one_topic(before, after)
-    unrelated = not before.foreign and not after.foreign and agreement(before, after) < _OTHER_TOPICS
+    clear = not (before.foreign or after.foreign) and min(before.topics.sum(), after.topics.sum()) > _HAS_TOPIC
+    unrelated = clear and not before.names & after.ended and agreement(before, after) < _OTHER_TOPICS
     if unrelated or (not on_topic and not after.tells_change and _apart(before.definite, after.definite)):
         return _UNSURE
     named_alike = any(_alike(a, b) for a in before.things for b in after.things)

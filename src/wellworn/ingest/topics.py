@@ -49,9 +49,17 @@ class Topics:
         shares: Matrix = self._shares(vectors, weights, bias + self._by_words(words_of(told)))[0]
         return shares
 
-    def _by_words(self, hashes: npt.NDArray[np.uint64]) -> Matrix:
+    def unknown(self, text: str) -> set[str]:
+        """The words of a text that no sentence had, as names in lower case are."""
+        return {word for word in words(text) if not len(self._known(words_of(word)))}
+
+    def _known(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
         places = np.minimum(self._words.searchsorted(hashes), len(self._words) - 1)
-        known = places[self._words[places] == hashes]
+        known: npt.NDArray[np.intp] = places[self._words[places] == hashes]
+        return known
+
+    def _by_words(self, hashes: npt.NDArray[np.uint64]) -> Matrix:
+        known = self._known(hashes)
         told: Matrix = (self._word_weights[known] * self._word_scale[known]).sum(axis=0)
         return told / np.float32(np.sqrt(max(len(known), 1)))
 

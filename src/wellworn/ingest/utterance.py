@@ -29,6 +29,7 @@ _SUBJECT = rf"(?:{_PRONOUN}|my|our|your|its|his|her|their|the|a|an)"
 _AUX = r"(?:is|are|was|were|am|do|does|did|can|could|should|would|will|shall|must|has|have|had|might|may)"
 _ASKS = regex(
     rf"(?!(?:when|where)\W+{_PRONOUN}\b){_WH}(?:\W+\w+?){{0,3}}?(?:\W+{_AUX}|['’]?(?:s|re|d))\W+{_SUBJECT}\b"  # what time's the call
+    rf"|{_WH}\W+(?:do|does|did)\W+\w"  # what does Owen do
     rf"|(?!ha|might|may){_AUX}(?:n['’]t)?\W+{_SUBJECT}\b|{_AUX}(?:n['’]t)?\W+{_PRONOUN}\b|does\b"  # am I, does Ada
     rf"|{_WH}(?:\W+(?!{_PRONOUN}\b|\w+s\b)\w+){{0,2}}?(?:\W+(?:is|are|was|were)|['’]s)(?:\W+\w+){{1,3}}$"  # what day is squash
     rf"|who\W+\w+s\b|(?:who|whose|which|what)\W+(?!{_SUBJECT}\b|.*\b{_AUX}\b)[^,;:]+$"  # who signs my holidays
@@ -73,7 +74,14 @@ _SAYINGS = [
         ),
         "",
     ),
-    (regex(r"^(?:do you (?:still )?remember|(?:please )?tell me) (?=(?:my|our|the)\b)", re.I), ""),
+    (
+        regex(
+            r"^(?:do you (?:still )?remember|(?:please )?(?:tell|remind) me(?: again)?(?: of)?) "
+            rf"(?=(?:my|our|the|{_WH})\b(?!.*\bto\b))",
+            re.I,
+        ),
+        "",
+    ),
     (
         regex(
             r"(?i:^((?:who|what|which|where)\b.{0,120}\b(?:did|was|were)\b.{0,120}\bbefore) (?:the |my )?)(?!"
@@ -123,7 +131,7 @@ _REACTIONS = frozenset(
     hi hm hmm hope idea interesting job keep kind know later lol lot love lovely luck makes mention mind moment morning
     much need never nice night no nope noted nothing of oh ok okay one oops perfect please point pleasure problem
     really record recorded remember right same saved saying see sense share sharing sorry sound sounds soon sure talk
-    talked tell telling terrific thank thanks thx today told tomorrow tonight true try ugh understand understood
+    talked tell telling terrific thank thanks thx ty today told tomorrow tonight true try ugh understand understood
     useful wait way welcome well wish wonderful work worked works worries wow yay yeah yep yes yet yup
     able already anything asking blank bit certain check checking curious discussed earlier enough exact filed forget
     forgot forgotten gave give given honest information info let like look long make may maybe mentioned note only
@@ -136,7 +144,8 @@ _REACTIONS = frozenset(
 
 _OOPS = r"(?:(?:actually|ah|oh|oops|sorry|wait|no|nope|nein|non)\b\W*)"
 _CORRECTS = regex(
-    rf"\W*(?:{_OOPS}*(?:(?:i|ich) (?:meant?|meinte)(?! to\b)|make that)|{_OOPS}+it['’]?s)\b[,:]?(?:\s+\S+){{1,6}}\s*",
+    rf"\W*(?:{_OOPS}*(?:(?:i|ich) (?:meant?|meinte)(?! to\b)|make that)|{_OOPS}+it['’]?s)\b[,:]?(?:\s+\S+){{1,6}}\s*"
+    r"|\W*(?:no\W+wait|wait\W+no|scratch that|correction)\s*[,:]\s*(?!(?:i|we|you|let)\b)\S+(?:\s+\S+){0,3}\s*",
     re.I,
 )
 """It corrects what was said just before, and names only the right value: "No, I meant Saturdays"."""

@@ -350,6 +350,8 @@ def on_topic(ranked: Ranked, context: SearchContext) -> Ranked:
     if not asked.of_speaker:
         states &= bank.column("thread", rows) != NONE  # notes are not of the one who asks
     places, values = np.flatnonzero(states), np.zeros(len(rows))
+    if not len(places):
+        return ranked
     if context.bundled:
         values[places] = _strength(topics().of_vectors(bank.vectors(rows[places])) @ asked.topics)
     best = places[np.argsort(-(ranked.scores + TOPIC * values)[places], kind="stable")[:READ_ROWS]]

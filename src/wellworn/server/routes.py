@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
+from threading import BoundedSemaphore
 from typing import Annotated, Any
 
 import msgspec
@@ -49,11 +50,16 @@ v1 = v1_routes()
 # -- the verb that is called most; routes are tried in order ---------------------------------------------------------
 
 
+_RANKING = BoundedSemaphore(2)
+"""Recalls that compute at once. More would wait for each other at every step: they share one interpreter."""
+
+
 def recall(call: Reader, body: bodies.RecallBody) -> Response:
     """The entries that answer the query best, each with the reasons for its place."""
-    found = call.memory.recall(**body.given())
-    call.access.id = found.id
-    return call.answer(found)
+    with _RANKING if call.memory.engine.searcher.bundled else nullcontext():  # others may wait for their embedder
+        found = call.memory.recall(**body.given())
+        call.access.id = found.id
+        return call.answer(found)
 
 
 class RecallRoute(APIRoute):
