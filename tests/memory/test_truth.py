@@ -373,6 +373,21 @@ def test_a_question_needs_no_sign_and_a_mere_request_is_no_memory(said: str, ask
 @pytest.mark.parametrize(
     ("old", "new", "outdated"),
     [
+        ("My brother Sam lives in Leeds.", "My brother Theo lives in York.", False),
+        ("My friend Tom works at Bosch.", "My friend Ben works at Siemens.", False),
+        ("My brother Sam lives in Leeds.", "My brother Sam lives in York now.", True),
+        ("My brother lives in Leeds.", "My brother lives in York now.", True),
+    ],
+)
+def test_kin_with_other_names_are_other_people(old: str, new: str, outdated: bool) -> None:
+    with Memory(":memory:", learning="off") as mem:
+        told(mem, old, new)
+        assert [hit.outdated for hit in mem.recall(old, scope=ADA) if hit.text == old] == [outdated]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "outdated"),
+    [
         ("i live in hexham", "i moved to allendale", True),
         ("i work at bosch", "i started at siemens", True),
         ("my boss is anna", "my new boss is tom", True),

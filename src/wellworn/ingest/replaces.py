@@ -410,7 +410,10 @@ def _nearness(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def _same_owner(before: Statement, after: Statement) -> bool:
-    """Whether both are about the speaker, or about the same other."""
+    """Whether both are about the speaker, or about the same other: my brother Sam is not my brother Theo."""
+    who, whom = (one.others & {*map(stem, one.names)} for one in (before, after))
+    if who and whom and not who & whom:
+        return False
     for one, two in ((before, after), (after, before)):
         named = one.others - PRONOUNS
         meant = two.others and (not named or two.others & PRONOUNS)  # "my sister", then "she"
@@ -420,8 +423,7 @@ def _same_owner(before: Statement, after: Statement) -> bool:
 
 
 def may_follow(old: str, new: str) -> bool:
-    """Whether a new text states something that may hold instead of an old one: it is about the same owner, says what is
-    so, and does not leave the old one as it is."""
+    """Whether a new text says what is so, and may be about the same owner instead of an old one."""
     after = read(new)
     return after.asserts and after.states and _may_follow(read(old), after)
 
