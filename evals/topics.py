@@ -22,7 +22,7 @@ SENTENCES = Path(__file__).parent / "sentences"
 MODEL = Path(wellworn.ingest.__file__).parent / "topics.npz"
 ROUNDS, AT_ONCE, RATE, DECAY = 8, 512, 0.05, (5e-6, 2e-6)
 LEAST = 3
-"""Sentences that a word must be in."""
+"""Sentences that a word must be in; those in lower case count again."""
 HELD_OUT = 0.15
 Values = npt.NDArray[np.float32]
 

@@ -52,12 +52,10 @@ _WEIGHTS = {
 }
 """By whether a fitted model says how near they are and whether both have a topic: bias, near by that model, near, near without
 names, ends an old name, tells a change, both have names or none, and the logarithm of the chance of one topic."""
-_NO_TOPIC, _HAS_TOPIC = 0.01, 0.4
-"""The least chance that is looked at, and that of its likeliest topic from which on a statement has one."""
+_NO_TOPIC, _HAS_TOPIC = 0.01, 0.4  # the least chance that is looked at, and that from which on a statement has a topic
 _SAME_TOPIC, _OTHER_TOPICS = 0.25, 0.005
 """From this chance of one topic on, two statements are about the same thing whatever its name; below that, about others."""
-_DIED = 2.0
-"""For the death of who is named: there were few to fit on."""
+_DIED = 2.0  # of who is named: there were few to fit on
 FITTED_FOR = "minilm:"
 """Names of embedders whose vectors it also takes begin so."""
 
@@ -183,7 +181,8 @@ class Statement:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        names = names_in(self.said) if self.text != self.text.lower() else topics().unknown(self.said)
+        lower = self.english and self.text == self.text.lower()
+        names = topics().unknown(self.said) if lower else names_in(self.said)
         return frozenset(part for name in names for part in words(name))
 
     @cached_property
@@ -475,8 +474,9 @@ def _most(before: Statement, after: Statement) -> float:
     if _apart(before.of_what, after.of_what):
         return 0.0
     on_topic, several = _on_one_topic(before, after)
-    clear = not (before.foreign or after.foreign) and min(before.topics.sum(), after.topics.sum()) > _HAS_TOPIC
-    unrelated = clear and not before.names & after.ended and agreement(before, after) < _OTHER_TOPICS
+    english = (before.english or after.english) and not (before.foreign or after.foreign or before.names & after.ended)
+    clear = english and min(before.topics.sum(), after.topics.sum()) > _HAS_TOPIC
+    unrelated = clear and agreement(before, after) < _OTHER_TOPICS
     if unrelated or (not on_topic and not after.tells_change and _apart(before.definite, after.definite)):
         return _UNSURE
     named_alike = any(_alike(a, b) for a in before.things for b in after.things)
