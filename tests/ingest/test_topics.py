@@ -12,7 +12,8 @@ from evals import topics as trainer
 from evals.life import LIVES
 
 from wellworn import Memory
-from wellworn.ingest.replaces import SURE, agreement, probability, read
+from wellworn.ingest.replaces import SURE, probability
+from wellworn.ingest.statement import agreement, read
 from wellworn.ingest.topics import NONE, embedder, topics, without_values
 
 SAME, OTHER = 0.2, 0.05

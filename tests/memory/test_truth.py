@@ -13,7 +13,8 @@ import pytest
 from evals.life import first_chats, judged_pairs
 
 from wellworn import Memory, Scope, ScopeError
-from wellworn.ingest.replaces import may_replace, probability, read
+from wellworn.ingest.replaces import may_replace, probability
+from wellworn.ingest.statement import read
 from wellworn.ingest.terms import analyze, terms
 from wellworn.ingest.utterance import only_asks
 from wellworn.ingest.whose import about_another
@@ -281,19 +282,13 @@ class Near:
 
 
 @pytest.mark.parametrize(
-    ("name", "cosine", "told", "state"),
-    [
-        ("minilm:x", 0.9, ("I carry a Pixel.", "I switched to a Fairphone."), "superseded"),
-        ("minilm:x", 0.0, ("I carry a Pixel.", "I switched to a Fairphone."), "active"),
-        ("other:x", 0.9, ("I carry a Zorb.", "I switched to a Quell."), "active"),
-    ],
+    ("name", "cosine", "state"),
+    [("minilm:x", 0.9, "superseded"), ("minilm:x", 0.0, "active"), ("other:x", 0.9, "active")],
 )
-def test_the_vectors_of_a_model_that_the_judge_was_fitted_for_count(
-    name: str, cosine: float, told: tuple[str, str], state: str
-) -> None:
+def test_the_vectors_of_a_model_that_the_judge_was_fitted_for_count(name: str, cosine: float, state: str) -> None:
     with Memory(":memory:", learning="off", embedder=Near(name, cosine)) as mem:
-        one = mem.session("one", scope=ADA).add("user", told[0])
-        mem.session("two", scope=ADA).add("user", told[1])
+        one = mem.session("one", scope=ADA).add("user", "I usually carry an old Pixel around in my coat pocket.")
+        mem.session("two", scope=ADA).add("user", "A Fairphone is in my coat these days.")
         assert mem.get(one, scope=ADA).state == state
 
 
@@ -517,7 +512,7 @@ def test_what_replaced_something_unrelated_is_not_brought_in() -> None:
         assert "I moved from Oslo to Bergen last week." not in [hit.text for hit in found]
 
 
-@pytest.mark.parametrize(("part", "recall", "precision"), [("tune", 0.85, 0.95), ("check", 0.85, 0.83)])
+@pytest.mark.parametrize(("part", "recall", "precision"), [("tune", 0.9, 0.95), ("check", 0.78, 0.85)])
 def test_the_judge_tells_changes_from_look_alikes(part: str, recall: float, precision: float) -> None:
     shares = [row[-1] for row in judged_pairs(part).rows]
     assert shares[0] >= recall
@@ -801,3 +796,30 @@ def test_what_was_asked_lends_nothing_to_what_the_same_person_says_next(tmp_path
             found.append({hit.text: hit.score for hit in mem.recall("Where do I live?", scope=ADA)})
     assert next(iter(found[0])) == "We moved to Braga."
     assert found[0] == pytest.approx(found[1], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("We don't want to carry two bags onto the ferry.", "My ferry ticket is 40 pounds."),
+        ("Every little tip makes these market stalls less stressful.", "The advice about market stalls is quite useful."),
+        ("I don't need more stops on the hike.", "I don't want exact times for the hike."),
+        ("The answer about the roof was clear enough.", "My roof is leaking a bit."),
+        ("Never use mocks in integration tests.", "We switched the test runner: run `make check`."),
+        (
+            "Bamame pineza be kogebive my a on with this tenudu to sadebo zituluto my sipudo they of tevamidu keku.",
+            "On my at gesadafe vetonazu gadolupo tizufe to fonamoku zivapu pizekene gisurime gasugu tosesebe be at at in.",
+        ),
+    ],
+)
+def test_what_is_merely_near_in_a_long_chat_replaces_nothing(old: str, new: str) -> None:
+    with Memory(":memory:", learning="off") as mem:
+        told(mem, old, new)
+        assert not mem.entries(state="superseded", scope=ADA)
+
+
+def test_a_note_about_the_user_is_about_the_one_who_speaks() -> None:
+    with Memory(":memory:", learning="off") as mem:
+        (old,) = mem.remember("The user lives in Leeds.", scope=ADA)
+        mem.session("s", scope=ADA).add("user", "We moved to York.")
+        assert mem.get(old, scope=ADA).state == "superseded"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from wellworn.core.lazy import regex
 from wellworn.ingest.related import RELATED
-from wellworn.ingest.replaces import ACTOR, PERSON, PRONOUNS, SPEAKER, read
+from wellworn.ingest.statement import ACTOR, PERSON, PRONOUNS, SPEAKER, read
 from wellworn.ingest.terms import words
 
 _ANY_PERSON = regex(rf"\b{PERSON}", re.I)

@@ -12,18 +12,8 @@ import numpy as np
 
 from wellworn.core.clock import to_micros
 from wellworn.core.values import KINDS, Entry, Partition
-from wellworn.ingest.replaces import (
-    LONGEST_CHARS,
-    MAYBE,
-    SURE,
-    agreement,
-    leaves,
-    may_follow,
-    may_replace,
-    probability,
-    read,
-    told_by,
-)
+from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, SURE, leaves, may_follow, may_replace, probability
+from wellworn.ingest.statement import agreement, read, told_by
 from wellworn.ingest.terms import Trait, terms, words
 from wellworn.ingest.topics import topics
 from wellworn.ingest.utterance import corrects, only_asks
@@ -37,9 +27,9 @@ from wellworn.search.ram import Ram
 from wellworn.search.score import Ranked
 from wellworn.store.port import NewEntry
 
-FEW_TEXTS, NEAREST, NEAREST_OF_MANY = 8, 24, 6
+FEW_TEXTS, NEAREST, NEAREST_OF_MANY = 8, 10, 6
 """Earlier statements that are compared with a new one: fewer where more than a few texts are given at once. What is surely
-replaced was among the first six in every life of `evals life`."""
+replaced was among the first six in every life of `evals life`; 24 found no more than 10, and cost twice as much."""
 LARGEST_BANK = 20_000
 """Entries of a partition beyond which it is not loaded only to compare; then reflection does it."""
 AT_ONCE = 2_000_000

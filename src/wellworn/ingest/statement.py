@@ -1,0 +1,370 @@
+"""What one statement says: of whom, of what, whether it tells of a change, and its parts.
+
+It reads English with rules: words for change, kinship, doubt and ends. Of other languages it takes words and names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property, lru_cache
+
+from wellworn.core.lazy import regex
+from wellworn.ingest import word_lists as lists
+from wellworn.ingest.terms import names_in, stem, words
+from wellworn.ingest.topics import embedder, topics
+from wellworn.ingest.utterance import TIME_NAME, TITLE, stated_in, telling_words
+from wellworn.models.port import Matrix
+
+_BEFORE, _AFTER = 4, 2
+"""Words around a name in which its end is told."""
+_MOST_SENTENCES, _MOST_CHARS = 3, 160
+HAS_TOPIC = 0.4
+"""From this probability of its topic on, a statement has one."""
+
+_RESULTS = [
+    (regex(rf"\b(?:moved|relocated|moving) (?:back |over |out )?to (?=[A-Z])(?!{TIME_NAME})"), "live in "),
+    (regex(rf"^(i|we)(?:['’]ve| have)? moved to (?!an? |the |my |our |{TIME_NAME.lower()})(?=[a-z])"), r"\1 live in "),
+    (regex(r"\b(?:joined|started at|signed with|hired by) (?=[A-Z])"), "work at "),
+    (regex(r"\b(?:took|takes|taking) over as "), "is "),
+    (regex(r"\b(?:switched|migrated) (?:over )?to "), "use "),
+    (regex(r"\b(?:work(?:ing)? as|(?:have |['’]ve )?(?:become|became)) (?=an? )"), "am "),
+]
+"""What holds after a change whose verb says nothing of it: static vectors hold "moved to" and "live in" apart."""
+PERSON = (
+    r"(?:aunt|boyfriend|brother|child(?:ren)?|colleague|cousin|co-?worker|dad|daughter|father|(?:flat|room|house)mate|friend"
+    r"|girlfriend|grand(?:father|mother|ma|pa|parent)|husband|kid|mom|mother|mum|neighbou?r|nephew|niece|parent|partner"
+    r"|sister|son|uncle|wife)s?\b"
+)
+_OTHERS = regex(
+    rf"(?:^|[.!?;,:]\s+|\b(?:and|but|so|that)\s+)(?:(?!(?:for|with|of|by|to|from)\b)\w+\s+){{0,3}}?({PERSON})(?!\W*$)"
+    r"(?-i:\s+([A-Z][^\W\d_]+))?|(?-i:\b([A-Z][^\W\d_]+))\s+(?:has\s+|just\s+|recently\s+)?"
+    r"(?:moved|relocated|lives|works|quit|left|joined|resigned|retired|bought|sold|married|studies|drives)\b"
+    r"|\b(he|she|his|her)\b|\b(?!(?:it|that|what|let|there|here|today|who|where|how)\b)([^\W\d_]+)"
+    r"['’]s\s+(?!(?:a|an|the|not|been|going|gonna|now|so|just|in|on|at|my|our|always|called)\b)[^\W_]",
+    re.I,
+)
+"""Who else a statement is about: kin and friends before a verb, by name too, who moved, lives somewhere or quit, "she", whose
+thing it is."""
+PRONOUNS = frozenset({"he", "she", "his", "her"})
+_OF_SPEAKER = regex(
+    rf"\b(?:(?:i|im|ive|we|me|us)\b|(?:my|our)\s+(?:new\s+)?(?:(?!{PERSON})(?![\w-]+['’]s)"
+    r"|\w+(?-i:\s+(?:is|are|was)\s+(?:now\s+)?(?:called\s+|named\s+)?[A-Z])))",
+    re.I,
+)
+"""The speaker acts, or has something: "I", "my car", "my wife is Ada"; but not "my wife", "my wife's car"."""
+ACTOR = frozenset({"i", "im", "ive", "we", "me", "us"})
+SPEAKER = ACTOR | {"my", "our", "mine"}
+
+_NOT_SO = regex(
+    r"\b(?:used to|früher|damals|antes|autrefois|as a (?:kid|child|student)|back (?:then|when|at)|when i was|years ago|before that"  # it was
+    r"|might|(?:i|we) (?:may|could)|would|maybe|perhaps|imagine|if (?:i|we)|i['’]d (?:love|like)|(?:some|one|some )day"
+    r"|nearly|almost|about to|close to|plan(?:ned|ning)? to|(?:i|we) (?:plan(?! on \w+day)|hope|want|wish|intend)|hoping to"  # it may be
+    r"|consider(?:ing)?|appl(?:y|ied|ying)|mind to|thinking (?:about|of)|decid\w+ against)\b",
+    re.I,
+)
+"""What was or may be does not replace what is, and is not replaced."""
+_BESIDES = regex(r"\b(?:still|also|too(?=\W*$|[.,;!])|as well|besides|in addition|another|a second)\b", re.I)
+"""The old one holds too."""
+_NOT = regex(
+    r"(?:\b(?:not|never)|n['’]t)\s+(?:yet |even |really |actually )?([a-z]+)(?!.*\b(?:anymore|longer|instead)\b)", re.I
+)
+_MANY = regex(
+    r"\b(?:i|we)(?:['’]ve)?\s+(?:just |really |recently )?(?:[a-z]+ed|met|went|saw|read|bought|had|was|were|did|made|came|ate"
+    r"|found|ran|gave|told|heard|felt|wrote|won|lost|spent|flew|drove|slept|sang|swam|built|sent|paid|set|put|cut"
+    r"|have|like|love|know|speak|play|can|enjoy|need|want|think|hope|feel|got|been|hate|own)\b",
+    re.I,
+)
+_SUBJECT = regex(r"([A-Z][^\W\d_]*)(?:(['’]s)|(:)|(?=\s+([a-z]+)))\s+")
+"""Who opens a statement: "Kim's cat …", "Kim: …", "Kim moved …"."""
+_LABEL = regex(
+    r"\b((?!(?:in|at|from|for|by|to|of|on|is|are|was|were|and|or|about|until|till|only|now)\b)[a-z]+)\s+(?:no\.?\s+|number\s+|#)?(\d+)\b"
+)
+"""A number that names one of many: "ticket 12", "shop 3"."""
+_ACTS = regex(r"lives|works|drives|rents|studies|[a-z]{2,}ed|bought|got|also|always|never|still|just|recently")
+"""What a person does with one thing at a time, or did. Who "keeps bees" may keep hens."""
+_VERBS = {"is": "am", "has": "have", "does": "do"}
+_TO_SOMEONE = regex(r"\b(?:you|your|yours|yourself|y'all|ya|u|let's)\b", re.I)
+_STATE = regex(r"\b(?:is|are|was|has|have|will)\b|['’]s\b|[:=] ?\w", re.I)
+_SENTENCE_ENDS = regex(r"[.!?]+(?:\s|$)")
+_DEFINITE = regex(r"\bthe\s+([^\W_]+)", re.I)
+_SAYS_I = regex(r"\bI\b|^i\b")
+_OF_WHAT = regex(
+    r"(?:^|[.!?;,:]\s+|\b(?:and|but|so)\s+)(?:the|my|our)\s+(?:[\w-]+\s+){1,3}?(?:for|of|to|with|from|in|at|on)\s+"
+    r"(?:the\s+|my\s+|our\s+|an?\s+)?((?:[\w-]+\s+){1,3}?)(?:is|are|was|were|has|have|will|got|gets)\b",
+    re.I,
+)
+"""What the subject is for, of or with: "the budget for the kitchen is …"."""
+_DOES = regex(r"\b(?:i|we)\s+(?:(?:now|always|usually|often|just|still|do|will)\s+)?([^\W_]+)", re.I)
+_HEADING = regex(r"\s*([^.!?;:,\n]{1,60}):\s")
+_CLAUSE = regex(r"[.!?;:,]+\s+")
+_PARTS = regex(
+    r"[.!?;]+\s+|,\s+(?:and|but)\s+|(?:\s+(?:and|but)|,)\s+(?=(?:i|we|my|our|the\s+\w+\s+(?:is|are))\b)", re.I
+)
+_WHO = regex(r"\b([Mm]y [a-z]+|[Oo]ur [a-z]+) ([A-Z][^\W\d_]+)\b")
+"""Said in passing: "with my wife Ana"."""
+_WITH_WHOM = regex(rf"\bwith {_WHO.pattern}")
+_AND_DO = regex(
+    r"^(\W*(?:i|we)\s.+?),?\s+and\s+((?:live|work|drive|rent|own|use|have|play|study|teach|speak)\s.+)", re.I | re.S
+)
+"""Two statements with one subject: "I live in Leeds and work at Acme"."""
+_FULL = 3
+"""Telling words of a part that says something whatever its verb is: "tests run with tox"."""
+_HE_OR_SHE = regex(r"^\W*(?:he|she)\b", re.I)
+_NOUNS = regex(r"[^\W_](?:[\w'’-]*[^\W_])?")
+_OWN = ("my", "our")
+
+
+class Statement:
+    """What the judge looks at in one text, each found when it is first asked for. Words are stems."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.said = stated_in(text)
+        self._words = frozenset(words(self.said))
+
+    @cached_property
+    def vectors(self) -> tuple[Matrix, Matrix]:
+        """Of what holds after it, and of that without names."""
+        nameless = " ".join(word for word in words(self.result) if word not in self.names)
+        return embedder().embed_query(self.result), embedder().embed_query(nameless)
+
+    @cached_property
+    def result(self) -> str:
+        """What holds after it."""
+        result = self.said
+        for change, holds in _RESULTS:
+            result = change.sub(holds, result)
+        return result
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        lower = self.english and self.text == self.text.lower()
+        names = topics().unknown(self.said) if lower else names_in(self.said)
+        return frozenset(part for name in names for part in words(name))
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """Its names, also one with which it begins."""
+        return self.names if self.told is None else self.names | {self.told[0]}
+
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """Words that are no stop words and tell of no change."""
+        return frozenset(map(stem, self._words - lists.STOP_WORDS)) - lists.CHANGE_WORDS
+
+    @cached_property
+    def holds(self) -> frozenset[str]:
+        """The same of what holds after it."""
+        return frozenset(map(stem, {*words(self.result)} - lists.STOP_WORDS)) - lists.CHANGE_WORDS
+
+    @cached_property
+    def definite(self) -> frozenset[str]:
+        """Words after "the"."""
+        return frozenset(stem(word.lower()) for word in _DEFINITE.findall(self.said))
+
+    @cached_property
+    def topics(self) -> Matrix:
+        """What it is about, as probabilities of topics."""
+        return topics().of_text(_WITH_WHOM.sub("", self.result))
+
+    @cached_property
+    def has_topic(self) -> bool:
+        """Whether it is clear what it is about; the model knows English."""
+        return not self.foreign and float(self.topics.max()) >= HAS_TOPIC
+
+    @cached_property
+    def english(self) -> bool:
+        own = len(lists.ENGLISH_WORDS & self._words) + bool(_SAYS_I.search(self.said))
+        own += changes(self._words - lists.ELSEWHERE)
+        return own >= max(1, len(lists.FOREIGN_WORDS & self._words))
+
+    @cached_property
+    def foreign(self) -> bool:
+        return not (self.english or lists.FOREIGN_WORDS.isdisjoint(self._words))
+
+    @cached_property
+    def of_what(self) -> frozenset[str]:
+        """What its subject is for, of or with; these are whole words."""
+        return frozenset(words(" ".join(_OF_WHAT.findall(self.said)))) - lists.STOP_WORDS
+
+    @cached_property
+    def does(self) -> frozenset[str]:
+        """What the speaker does: "I report to …" has no report."""
+        return frozenset(stem(word.lower()) for word in _DOES.findall(self.said))
+
+    @cached_property
+    def labels(self) -> frozenset[tuple[str, str]]:
+        """Its things with a number, as ("ticket", "12")."""
+        return frozenset(_LABEL.findall(self.said))
+
+    @cached_property
+    def others(self) -> frozenset[str]:
+        """Whom it is about, if not the speaker."""
+        if _OF_SPEAKER.search(self.said):
+            return frozenset()
+        return frozenset(stem(word.lower()) for found in _OTHERS.findall(self.said) for word in found if word)
+
+    @cached_property
+    def things(self) -> tuple[frozenset[str], ...]:
+        """What it says something of, as in "my dentist appointment is …"; these are whole words."""
+        return tuple(filter(None, _things(self.said, self.of_speaker)))
+
+    @cached_property
+    def thing_stems(self) -> list[set[str]]:
+        return [{*map(stem, thing)} for thing in self.things]
+
+    @cached_property
+    def tells_change(self) -> bool:
+        return self.english and changes(self._words)
+
+    @cached_property
+    def only_ends(self) -> bool:
+        """It tells what is over: "I no longer work at Acme"."""
+        return not lists.END_WORDS.isdisjoint(map(stem, self._words))
+
+    @cached_property
+    def of_speaker(self) -> bool:
+        return not SPEAKER.isdisjoint(self._words)
+
+    @cached_property
+    def asserts(self) -> bool:
+        """It is short, asks nothing and speaks to nobody: it may be a statement of fact."""
+        short = len(self.said) <= _MOST_CHARS and len(_SENTENCE_ENDS.findall(self.said)) <= _MOST_SENTENCES
+        return short and "?" not in self.text and not _TO_SOMEONE.search(self.said)
+
+    @cached_property
+    def states(self) -> bool:
+        """It has a speaker, a change or a verb of state."""
+        return self.of_speaker or self.tells_change or bool(_STATE.search(self.said))
+
+    @cached_property
+    def many(self) -> bool:
+        """It tells what happened, or something of which one has many."""
+        return bool(_MANY.search(self.said))
+
+    @cached_property
+    def ended(self) -> frozenset[str]:
+        """Words of whose end it tells: "I left Acme", "Tom instead of Priya", "Lopes retired"; not "Rex goes to …". In
+        other languages, which it does not read, all names."""
+        return frozenset(
+            word
+            for said in map(words, _CLAUSE.split(self.said))
+            for place, word in enumerate(said)
+            if _tells_end({*said[max(0, place - _BEFORE) : place]}) or _goes({*said[place + 1 : place + 1 + _AFTER]})
+        ) | (frozenset() if self.english else self.names)
+
+    @cached_property
+    def is_so(self) -> bool:
+        """It says what is, not what was or may be."""
+        return not _NOT_SO.search(self.said)
+
+    @cached_property
+    def besides(self) -> bool:
+        """It leaves what was said before as it is."""
+        return bool(_BESIDES.search(self.said)) or any(changes([word]) for word in _NOT.findall(self.said))
+
+    @cached_property
+    def told(self) -> tuple[str, Statement] | None:
+        """The person whom it is about by name, and the statement as that person would make it."""
+        found = _SUBJECT.match(self.text)
+        if found is None or found[1].lower() in lists.STOP_WORDS:
+            return None
+        own = told_by(found[1], self.text)
+        return None if own == self.text else (found[1].lower(), Statement(own))
+
+    @cached_property
+    def parts(self) -> list[str]:
+        """The statements of a text, each with its subject."""
+        found = []
+        for part in _PARTS.split(TITLE.sub("", self.text)):
+            both = _AND_DO.match(part)
+            found += [both[1], f"{part.split()[0]} {both[2]}"] if both else [part]
+        return [part for part in found if part.strip()]
+
+    @cached_property
+    def apart(self) -> list[Statement]:
+        """Its parts that say something apart from the rest; none where it is a single statement."""
+        return [one for part in self.parts if of_its_own(one := read(part))] if len(self.parts) > 1 else []
+
+    def parts_of(self, names: frozenset[str]) -> list[Statement]:
+        """Its parts. Where it is about one person of that name, "she" is that person: "Ida lives in Porto. She is a nurse." """
+        name = min(names).title() if len(names) == 1 else None
+        who = [f"{one} is {called}" for one, called in _WHO.findall(self.text) if called.lower() not in names]
+        return [read(_HE_OR_SHE.sub(name, part) if name else part) for part in (*self.parts, *who)]
+
+
+@lru_cache(maxsize=2048)
+def read(text: str) -> Statement:
+    """The statement in a text."""
+    return Statement(text)
+
+
+def _tells_end(around: set[str]) -> bool:
+    return changes(around - {"now"}) or not lists.NEGATES.isdisjoint(around)
+
+
+def _goes(after: set[str]) -> bool:
+    """Whether what stands before these words is over: "… retired", "… was sold", "… is no longer"; not "… sold the car"."""
+    return not lists.END_WORDS.isdisjoint(map(stem, after)) or (
+        _tells_end(after) and not lists.BE_OR_HAVE.isdisjoint(after)
+    )
+
+
+def changes(found: Iterable[str]) -> bool:
+    return not lists.CHANGE_WORDS.isdisjoint(map(stem, found))
+
+
+def _things(text: str, speaker: bool) -> Iterable[frozenset[str]]:
+    """What a text says something of: its heading ("Owner of Atlas: …"), the subject of a clause ("the launch has …"), or
+    what the speaker has ("my rent")."""
+    heading = None if speaker else _HEADING.match(text)
+    if heading:
+        yield frozenset(noun for noun in words(heading[1]) if noun not in lists.STOP_WORDS and not changes([noun]))
+    for clause in _CLAUSE.split(text):
+        said = _NOUNS.findall(clause)
+        low = [re.split("['’]", word)[0].lower() for word in said]
+        for place, word in enumerate(low):
+            named = word in (*_OWN, "the")
+            if (place and (word not in _OWN or low[place - 1] in lists.PREPOSITIONS)) or (speaker and not named):
+                continue  # "Tofu is our dog" names a value, not a thing
+            begin = end = place + named
+            while (
+                end < len(low)
+                and low[end] not in lists.STOP_WORDS
+                and (low[end] in lists.NEW_WORDS or not changes([low[end]]))
+            ):
+                end += 1
+            after = low[end] if end < len(low) else ""
+            if after in lists.BE_OR_HAVE or changes([after]) or (place and (not after or after in lists.PREPOSITIONS)):
+                while named and end > begin and said[end - 1][0].isupper():
+                    end -= 1  # "my boss Tom"
+                if not (named and said[begin : begin + 1] and said[begin].istitle()):
+                    yield frozenset(noun for noun in low[begin:end] if not changes([noun]))
+
+
+def told_by(name: str, text: str) -> str:
+    """A statement about a person, or about "the user", as that person would tell it; any other text as it is."""
+    text = text.replace("The user", "User", 1) if text.startswith("The user") else text
+    found = _SUBJECT.match(text)
+    if found is None or found[1].lower() not in (name.lower(), "user"):
+        return text
+    verb, rest = found[4] or "", text[found.end() :]
+    if verb and verb not in lists.BE_OR_HAVE and not changes([verb]) and not _ACTS.fullmatch(verb):
+        return text
+    plain = _VERBS.get(verb) or (verb[:-1] if verb.endswith("s") else verb)
+    return f"My {rest}" if found[2] else rest if found[3] else f"I {plain}{rest[len(verb) :]}"
+
+
+def agreement(one: Statement, other: Statement) -> float:
+    """The probability that two statements are about one topic."""
+    return float(one.topics @ other.topics)
+
+
+def of_its_own(said: Statement) -> bool:
+    """Whether a part of a text says something apart from the rest: of the speaker or of somebody named, and it refers to
+    nothing before it."""
+    own = words(said.text)
+    tells = telling_words([word for word in own if word not in lists.STOP_WORDS])
+    states = said.states and bool(said.of_speaker or said.named) and bool(tells)
+    return (states or len(tells) >= _FULL) and lists.REFERS.isdisjoint(own)
