@@ -13,7 +13,7 @@ import numpy as np
 from wellworn.core.clock import to_micros
 from wellworn.core.values import KINDS, Entry, Partition
 from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, SURE, leaves, may_follow, may_replace, probability
-from wellworn.ingest.statement import agreement, read, told_by
+from wellworn.ingest.statement import Statement, agreement, read, told_by
 from wellworn.ingest.terms import Trait, terms, words
 from wellworn.ingest.topics import topics
 from wellworn.ingest.utterance import corrects, only_asks
@@ -57,6 +57,8 @@ LONGEST_LINE = 64
 """Replacements of replacements that are followed."""
 TOPIC, FAINT = 6.0, 0.003
 """What it counts that a statement is about the topic of the question, and the probability of that from which on it counts."""
+ELSEWHERE, ON_TOPIC = 0.6, 0.7
+"""What the words of a question count less in a statement on another topic, and the strength from which on it is on this one."""
 READ_ROWS = 8
 """Best candidates whose texts are read for their topics: a text tells more than its vector."""
 RIVAL_ROWS = 15
@@ -348,8 +350,23 @@ def on_topic(ranked: Ranked, context: SearchContext) -> Ranked:
     entries = context.read(rows[best])
     texts = {place: entry.text for place in best.tolist() if (entry := entries.get(int(rows[place]))) is not None}
     told = [place for place, text in texts.items() if "?" not in text]
-    values[told] = _strength(np.array([agreement(asked, read(texts[place])) for place in told]))
+    values[told] = _strength(
+        np.array([max(agreement(asked, one) for one in _statements(texts[place])) for place in told])
+    )
+    if (
+        asked.has_topic and "terms" in ranked.names
+    ):  # "work" in "the phone works again" does not answer "Where do I work?"
+        off, terms_place = np.zeros(len(rows)), ranked.names.index("terms")
+        matched = ranked.values[told, terms_place] * ranked.weights[terms_place]
+        off[told] = -ELSEWHERE * matched * (1 - np.minimum(values[told] / ON_TOPIC, 1))
+        ranked = ranked.with_factor("elsewhere", off, 1.0) if off.any() else ranked
     return ranked.with_factor("topic", values, TOPIC)
+
+
+def _statements(text: str) -> list[Statement]:
+    """What a text says as a whole, and in each of its parts."""
+    whole = read(text)
+    return [whole, *map(read, whole.parts)] if len(whole.parts) > 1 else [whole]
 
 
 def _strength(same: Scores) -> Scores:
