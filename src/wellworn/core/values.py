@@ -188,7 +188,6 @@ FACTOR_WORDS: dict[str, tuple[str, str]] = {
     "meaning": ("similar meaning", "its meaning is close"),
     "similarity": ("similar meaning", "its meaning is close"),
     "question": ("only asks", ""),
-    "answers": ("answers a question", "it followed a question like this"),
     "speaker": ("said by the person named", "it is about the person you name"),
     "assistant": ("said by an assistant", ""),
     "length": ("length", ""),

@@ -61,7 +61,6 @@ PROFILES: dict[str, Profile] = {
             "terms": 8.0,
             "meaning": 10.0,
             "question": -0.8,
-            "answers": 0.3,
             "speaker": 0.8,
             "assistant": -1.5,
             "length": 0.5,

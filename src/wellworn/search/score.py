@@ -8,7 +8,6 @@ Factors of the base score; a profile's weights say which are computed:
 | `meaning`     | the vector arm with its neighbourhood (`arms.meaning`)                                    |
 | `similarity`  | plain cosine                                                                              |
 | `question`    | 1 for a short question: asking is not knowing                                             |
-| `answers`     | 1 when the turn before is a short question                                                |
 | `speaker`     | 1 when the query names the speaker                                                        |
 | `assistant`   | 1 for a short turn of the assistant: what the person said counts more                     |
 | `length`      | ln(characters / typical), from -2 to ln 2: very short texts say little                    |
@@ -142,16 +141,9 @@ def factors(view: View) -> Ranked:
     return filled(Ranked, rows=view.rows, names=[*weights], weights=given, values=values)
 
 
-def _asks(view: View, rows: Rows) -> Column:
-    asks: Column = ((view.bank.column("traits", rows) & np.uint8(Trait.QUESTION)) != 0).astype(np.float32)
+def _asks(view: View) -> Column:
+    asks: Column = ((view.bank.column("traits", view.rows) & np.uint8(Trait.QUESTION)) != 0).astype(np.float32)
     return asks
-
-
-def _answers(view: View) -> Column:
-    if not view.bank.threaded:
-        return np.zeros(len(view.rows), dtype=np.float32)
-    before = view.bank.beside("before", view.rows)
-    return np.where(before >= 0, _asks(view, np.maximum(before, 0)), np.float32(0))
 
 
 def _speaker(view: View) -> Column:
@@ -199,8 +191,7 @@ FACTORS: dict[str, Callable[[View], Column]] = {
     "terms": lambda view: view.lexical.score[view.rows],
     "meaning": lambda view: view.meaning[view.rows],
     "similarity": lambda view: view.similarity[view.rows],
-    "question": lambda view: _asks(view, view.rows),
-    "answers": _answers,
+    "question": _asks,
     "speaker": _speaker,
     "assistant": _of_assistant,
     "length": _length,
