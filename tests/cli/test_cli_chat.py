@@ -185,6 +185,23 @@ def test_what_fits_nothing_is_not_forgotten(cli: Cli, about: str) -> None:
     assert said(cli, f"/forget {about}") == [expected]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my phone number is 555 0101, forget it",
+        "Off the record: my phone number is 555 0101.  Don't save this!",
+        "my phone number is 555 0101. don’t remember that please",
+    ],
+)
+def test_what_is_not_to_be_kept_is_not_kept(cli: Cli, text: str) -> None:
+    assert said(cli, text) == ["I have not kept that."]
+    assert cli.json("list")["entries"] == []
+
+
+def test_a_wish_in_the_middle_is_no_wish(cli: Cli) -> None:
+    assert said(cli, "Forget it is what my dentist Kim always says.")[0].startswith("Noted.")
+
+
 def test_an_answer_that_rests_on_nothing_is_not_forgotten(cli: Cli) -> None:
     said(cli, "My dentist is Dr. Holm.")
     lines = said(cli, "Who is my dentist?", "Who cuts the hedge?", "/forget")

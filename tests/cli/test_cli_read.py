@@ -100,7 +100,9 @@ def test_list_pages_and_filters(filled: Cli) -> None:
     everything = filled.json("list")["entries"]
     assert len(everything) == 3
     assert set(everything[0]) == ENTRY_KEYS
-    assert filled.json("list", "--limit", "1")["entries"] == everything[:1]
+    assert filled.json("list", "--limit", "1") == {"entries": everything[:1], "more": True}
+    assert "--limit 10 shows more" in filled.ok("list", "--limit", "1").err
+    assert "shows more" not in filled.ok("list", "--limit", "3").err
     assert [e["kind"] for e in filled.json("list", "--kind", "fact")["entries"]] == ["fact", "fact"]
     assert len(filled.json("list", "--tag", "ops", "--state", "active")["entries"]) == 1
     assert "Bob keeps bees" in filled.ok("list").out

@@ -46,6 +46,13 @@ _FORGET = regex(
     re.IGNORECASE,
 )
 """A wish to forget something, in words."""
+_UNKEPT = regex(
+    r".*\b(?:forget (?:it|this|that)|off the record|(?:do not|don['’]?t) (?:save|store|keep|note|remember|write down) (?:it|this|that))"
+    r"(?: please| again| afterwards)?\W*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A message that is not to be kept."""
+NOT_KEPT = "I have not kept that."
 _EVERYTHING = regex(
     r"(?:everything|all|me|alles)\b(?: (?:about me|i (?:said|told you|have told you)|you know.*|of it))?", re.IGNORECASE
 )
@@ -242,6 +249,8 @@ class Conversation:
                 self._undo()
             elif wish := _FORGET.fullmatch(text):
                 self._offer(wish[1])
+            elif _UNKEPT.fullmatch(text):
+                self._tell(NOT_KEPT)
             elif name.startswith("/"):
                 self._tell(f"I do not know {name}; /help lists what I know.")
             else:
