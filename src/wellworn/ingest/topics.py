@@ -1,7 +1,7 @@
 """What a sentence is about: the city one lives in, a manager, a diet, a deadline. Words alone do not tell.
 
 "Autofill comes from Keeper" and "My credentials are in Dashlane" share no word, but both tell of a password manager. Two linear
-models were trained on 48,500 sentences about 250 topics of daily life and work (`evals/topics`). One looks at the words of a
+models were trained on 55,300 sentences about 250 topics of daily life and work (`evals/topics`). One looks at the words of a
 text and at their bundled vectors, the other at its stored vector alone. They know English. What is about none of these topics
 has no topic, and nothing follows from that.
 """
