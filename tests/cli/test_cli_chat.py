@@ -189,8 +189,10 @@ def test_what_fits_nothing_is_not_forgotten(cli: Cli, about: str) -> None:
     "text",
     [
         "my phone number is 555 0101, forget it",
-        "Off the record: my phone number is 555 0101.  Don't save this!",
-        "my phone number is 555 0101. don’t remember that please",
+        "Off the record: my phone number is 555 0101.",
+        "My phone number is 555 0101. Don't save that anywhere!",
+        "my phone number is 555 0101. don’t remember that, please",
+        "My phone number is 555 0101. Do not write this down.",
     ],
 )
 def test_what_is_not_to_be_kept_is_not_kept(cli: Cli, text: str) -> None:
@@ -198,8 +200,22 @@ def test_what_is_not_to_be_kept_is_not_kept(cli: Cli, text: str) -> None:
     assert cli.json("list")["entries"] == []
 
 
-def test_a_wish_in_the_middle_is_no_wish(cli: Cli) -> None:
-    assert said(cli, "Forget it is what my dentist Kim always says.")[0].startswith("Noted.")
+def test_a_mere_wish_takes_back_the_last_statement(cli: Cli) -> None:
+    said(cli, "My phone number is 555 0101.", "Please forget that.")
+    assert cli.json("list", "--state", "active", "--kind", "fact")["entries"] == []
+    assert not [one for one in cli.json("list")["entries"] if "0101" in one["text"]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Forget it is what my dentist Kim always says.",
+        "My wife's birthday is 4 May, don't forget it!",
+        "My dentist is Kim, I will never forget that.",
+    ],
+)
+def test_words_about_forgetting_are_kept(cli: Cli, text: str) -> None:
+    assert said(cli, text)[0].startswith("Noted.")
 
 
 def test_an_answer_that_rests_on_nothing_is_not_forgotten(cli: Cli) -> None:

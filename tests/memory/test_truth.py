@@ -13,7 +13,7 @@ import pytest
 from evals.life import first_chats, judged_pairs
 
 from wellworn import Memory, Scope, ScopeError
-from wellworn.ingest.replaces import may_replace, probability
+from wellworn.ingest.replaces import SURE, may_replace, probability
 from wellworn.ingest.statement import read
 from wellworn.ingest.terms import analyze, terms
 from wellworn.ingest.utterance import only_asks
@@ -818,8 +818,25 @@ def test_what_is_merely_near_in_a_long_chat_replaces_nothing(old: str, new: str)
         assert not mem.entries(state="superseded", scope=ADA)
 
 
-def test_a_note_about_the_user_is_about_the_one_who_speaks() -> None:
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("The user lives in Leeds.", "I moved to York."), ("The user lives in Leeds.", "The user moved to York.")],
+)
+def test_a_note_about_the_user_is_about_the_one_who_speaks(old: str, new: str) -> None:
     with Memory(":memory:", learning="off") as mem:
-        (old,) = mem.remember("The user lives in Leeds.", scope=ADA)
-        mem.session("s", scope=ADA).add("user", "We moved to York.")
-        assert mem.get(old, scope=ADA).state == "superseded"
+        (first,) = mem.remember(old, scope=ADA, at=START)
+        mem.remember(new, scope=ADA) if new.startswith("The") else told(mem, new)
+        assert mem.get(first, scope=ADA).state == "superseded"
+
+
+def test_another_thing_of_the_same_kind_is_not_replaced() -> None:
+    assert probability("My deploy key is in Vault.", "I moved my API key to 1Password.", spoken=True) < SURE
+
+
+def test_words_on_another_topic_count_less() -> None:
+    with Memory(":memory:", learning="off") as mem:
+        for number, text in enumerate(["We bought a Volvo.", "The car wash is closed.", "That car film was dull."]):
+            mem.session(f"s{number}", scope=ADA).add("user", text)
+        first, *others = mem.recall("Which car is mine?", scope=ADA)
+        assert "Volvo" in first.text
+        assert all(hit.factors["off_topic"] < 0 for hit in others)

@@ -307,12 +307,12 @@ def list_(
     """List entries, oldest first."""
     with target.open() as memory:
         filters = options.given(kind=kind, tags=tag, session_id=session_id, state=state)
-        found = memory.entries(limit=limit + 1, **filters)
-    entries, more = found[:limit], len(found) > limit
+        entries = memory.entries(limit=limit, **filters)
+        more = len(entries) == limit and bool(memory.entries(limit=1, offset=limit, **filters))
     nothing = f"No entries for {target} in {target.place}."
     target.answer({"entries": entries, "more": more}, render.entry_table(entries), nothing=nothing)
     if more:
-        target.say(f"The oldest {limit} are shown; --limit {limit * 10} shows more.")
+        target.say(f"These are the oldest {limit}; --limit {limit * 10} shows more.")
 
 
 @command(app, "assemble", 'assemble "Who leads the team that owns billing?" --max-tokens 800', panel=CONNECT)

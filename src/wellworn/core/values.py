@@ -200,7 +200,7 @@ FACTOR_WORDS: dict[str, tuple[str, str]] = {
     "holds": ("holds at the time asked about", ""),
     "layer": ("more specific", ""),
     "whose": ("about somebody else", ""),
-    "elsewhere": ("its words on another topic", ""),
+    "off_topic": ("shares words, but is on another topic", ""),
     "direct": ("says what was or may be, or does not speak of you", ""),
     "told": ("told", "you told me, and it still holds"),
     "rare": ("shares a rare name", ""),

@@ -45,8 +45,8 @@ _WEIGHTS = {
     (True, True): (2.3, 5.2, 0.0, 0.0, 1.9, 1.0, 1.0, 1.7, -0.9),
 }
 """By whether a fitted model says how near they are and whether they are English: bias, near by that model, near, near without
-names, ends an old name, tells a change, both have names or none, and the logarithms of the chance of one topic and of their
-lengths in words. Those for English were fitted on lives and on real chats, in which nearly all that is near replaces nothing."""
+names, ends an old name, tells a change, both have names or none, and the logarithms of the chance of one topic and of how many
+telling words each has. Those for English were fitted on lives and on real chats, in which nearly all that is near replaces nothing."""
 _NO_TOPIC = 0.01  # the least chance of one topic that is looked at
 _SAME_TOPIC, _OTHER_TOPICS = 0.25, 0.005
 """From this chance of one topic on, two statements are about the same thing whatever its name; below that, about others."""
@@ -159,11 +159,12 @@ def _most(before: Statement, after: Statement) -> float:
     alike = named_alike or (on_topic and not _of_one_kind(before, after))
     shared = before.content & after.content - (before.does & after.definite) - (before.definite & after.does)
     within = any(stems <= shared for one in (before, after) for stems in one.thing_stems)
-    if before.things and after.things and not alike and not within:
-        if not after.tells_change:
-            return _UNSURE
-        shared = before.names & after.names
-    one_matter = alike or ends or same >= _SAME_TOPIC or _share(before.holds, after.holds) >= _HALF or not english
+    moved = after.tells_change and bool(before.names & after.names)
+    if before.things and after.things and not (alike or within or moved):
+        return _UNSURE
+    one_matter = (
+        alike or ends or same >= _SAME_TOPIC or _share(before.result_words, after.result_words) >= _HALF or not english
+    )
     many = not after.tells_change and (several or ((before.many or after.many) and not on_topic))
     many |= not named_alike and any(a[0] == b[0] and a[1] != b[1] for a in before.labels for b in after.labels)
     tells_of = after.told is not None and after.told[0] in before.names - after.ended and not after.names - before.names
@@ -219,7 +220,7 @@ def probability(
     """How likely it is that the new statement replaces the old one, 0 … 1. `nearness` is the cosine of both by a model that
     it was fitted for.
 
-    `stated` when both are memories, which are statements. Of `spoken` turns those that do not read like one may be
+    `stated` when both are memories, which are statements; long ones and those that speak to somebody are never surely replaced. Of `spoken` turns those that do not read like one may be
     replaced, but never surely; of other texts not even that. What it replaces may be a part of the old one: see `says_more`.
     """
     if max(len(old), len(new)) > LONGEST_CHARS:

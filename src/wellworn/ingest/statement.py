@@ -75,7 +75,7 @@ _MANY = regex(
     r"|have|like|love|know|speak|play|can|enjoy|need|want|think|hope|feel|got|been|hate|own)\b",
     re.I,
 )
-_SUBJECT = regex(r"([A-Z][^\W\d_]*)(?:(['’]s)|(:)|(?=\s+([a-z]+)))\s+")
+_SUBJECT = regex(r"(The user|[A-Z][^\W\d_]*)(?:(['’]s)|(:)|(?=\s+([a-z]+)))\s+")
 """Who opens a statement: "Kim's cat …", "Kim: …", "Kim moved …"."""
 _LABEL = regex(
     r"\b((?!(?:in|at|from|for|by|to|of|on|is|are|was|were|and|or|about|until|till|only|now)\b)[a-z]+)\s+(?:no\.?\s+|number\s+|#)?(\d+)\b"
@@ -154,8 +154,8 @@ class Statement:
         return frozenset(map(stem, self._words - lists.STOP_WORDS)) - lists.CHANGE_WORDS
 
     @cached_property
-    def holds(self) -> frozenset[str]:
-        """The same of what holds after it."""
+    def result_words(self) -> frozenset[str]:
+        """The same words of what holds after it."""
         return frozenset(map(stem, {*words(self.result)} - lists.STOP_WORDS)) - lists.CHANGE_WORDS
 
     @cached_property
@@ -271,7 +271,7 @@ class Statement:
         if found is None or found[1].lower() in lists.STOP_WORDS:
             return None
         own = told_by(found[1], self.text)
-        return None if own == self.text else (found[1].lower(), Statement(own))
+        return None if own == self.text else (found[1].lower().removeprefix("the "), Statement(own))
 
     @cached_property
     def parts(self) -> list[str]:
@@ -345,9 +345,8 @@ def _things(text: str, speaker: bool) -> Iterable[frozenset[str]]:
 
 def told_by(name: str, text: str) -> str:
     """A statement about a person, or about "the user", as that person would tell it; any other text as it is."""
-    text = text.replace("The user", "User", 1) if text.startswith("The user") else text
     found = _SUBJECT.match(text)
-    if found is None or found[1].lower() not in (name.lower(), "user"):
+    if found is None or found[1].lower() not in (name.lower(), "user", "the user"):
         return text
     verb, rest = found[4] or "", text[found.end() :]
     if verb and verb not in lists.BE_OR_HAVE and not changes([verb]) and not _ACTS.fullmatch(verb):

@@ -47,11 +47,12 @@ _FORGET = regex(
 )
 """A wish to forget something, in words."""
 _UNKEPT = regex(
-    r".*\b(?:forget (?:it|this|that)|off the record|(?:do not|don['’]?t) (?:save|store|keep|note|remember|write down) (?:it|this|that))"
-    r"(?: please| again| afterwards)?\W*",
+    r"\W*off the record\b.*|(.*?)(?<!n['’]t )(?<!never )(?<!not )(?<!me )(?<!will )(?<!to )(?<!i )(?<!we )\b"
+    r"(?:forget (?:it|this|that)|off the record|(?:do not|don['’]?t) (?:save|store|keep|note|remember|write) "
+    r"(?:it|this|(?:any of )?that)(?: down)?)(?:[\s,]+(?:please|ok|okay|again|afterwards|anywhere))*\W*",
     re.IGNORECASE | re.DOTALL,
 )
-"""A message that is not to be kept."""
+"""A message that is not to be kept, and what it says before that wish."""
 NOT_KEPT = "I have not kept that."
 _EVERYTHING = regex(
     r"(?:everything|all|me|alles)\b(?: (?:about me|i (?:said|told you|have told you)|you know.*|of it))?", re.IGNORECASE
@@ -249,14 +250,22 @@ class Conversation:
                 self._undo()
             elif wish := _FORGET.fullmatch(text):
                 self._offer(wish[1])
-            elif _UNKEPT.fullmatch(text):
-                self._tell(NOT_KEPT)
+            elif _UNKEPT.fullmatch(text) and not wants_answer(text):
+                self._leave(text)
             elif name.startswith("/"):
                 self._tell(f"I do not know {name}; /help lists what I know.")
             else:
                 self._turn(text)
                 turns += 1
         return turns
+
+    def _leave(self, text: str) -> None:
+        """Keep nothing of a message; one that is a mere wish to forget takes back what was said before it."""
+        said = _UNKEPT.fullmatch(text.lower().replace("please", ""))
+        if said is None or said[1] is None or _WORDS.search(said[1]):
+            self._tell(NOT_KEPT)
+        else:
+            self._undo()
 
     def _turn(self, text: str) -> None:
         """Answer one message."""

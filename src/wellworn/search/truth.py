@@ -57,8 +57,8 @@ LONGEST_LINE = 64
 """Replacements of replacements that are followed."""
 TOPIC, FAINT = 6.0, 0.003
 """What it counts that a statement is about the topic of the question, and the probability of that from which on it counts."""
-ELSEWHERE, ON_TOPIC = 0.6, 0.7
-"""What the words of a question count less in a statement on another topic, and the strength from which on it is on this one."""
+OFF_TOPIC, ON_TOPIC = 0.6, 0.7
+"""The share of its matching words that a statement on another topic loses, and the strength from which on it is on this one."""
 READ_ROWS = 8
 """Best candidates whose texts are read for their topics: a text tells more than its vector."""
 RIVAL_ROWS = 15
@@ -353,13 +353,12 @@ def on_topic(ranked: Ranked, context: SearchContext) -> Ranked:
     values[told] = _strength(
         np.array([max(agreement(asked, one) for one in _statements(texts[place])) for place in told])
     )
-    if (
-        asked.has_topic and "terms" in ranked.names
-    ):  # "work" in "the phone works again" does not answer "Where do I work?"
-        off, terms_place = np.zeros(len(rows)), ranked.names.index("terms")
-        matched = ranked.values[told, terms_place] * ranked.weights[terms_place]
-        off[told] = -ELSEWHERE * matched * (1 - np.minimum(values[told] / ON_TOPIC, 1))
-        ranked = ranked.with_factor("elsewhere", off, 1.0) if off.any() else ranked
+    # "work" in "the phone works again" does not answer "Where do I work?".
+    if asked.has_topic and "terms" in ranked.names:
+        judged, terms_place, off = places if context.bundled else told, ranked.names.index("terms"), np.zeros(len(rows))
+        matched = ranked.values[judged, terms_place] * ranked.weights[terms_place]
+        off[judged] = -OFF_TOPIC * matched * (1 - np.minimum(values[judged] / ON_TOPIC, 1))
+        ranked = ranked.with_factor("off_topic", off, 1.0) if off.any() else ranked
     return ranked.with_factor("topic", values, TOPIC)
 
 
