@@ -802,7 +802,10 @@ def test_what_was_asked_lends_nothing_to_what_the_same_person_says_next(tmp_path
     ("old", "new"),
     [
         ("We don't want to carry two bags onto the ferry.", "My ferry ticket is 40 pounds."),
-        ("Every little tip makes these market stalls less stressful.", "The advice about market stalls is quite useful."),
+        (
+            "Every little tip makes these market stalls less stressful.",
+            "The advice about market stalls is quite useful.",
+        ),
         ("I don't need more stops on the hike.", "I don't want exact times for the hike."),
         ("The answer about the roof was clear enough.", "My roof is leaking a bit."),
         ("Never use mocks in integration tests.", "We switched the test runner: run `make check`."),

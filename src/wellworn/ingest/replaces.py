@@ -246,9 +246,9 @@ def _holds_on(part: Statement, after: Statement) -> bool:
 
 def _probability(old: Statement, new: Statement, stated: bool, spoken: bool, nearness: float | None = None) -> float:
     before, after = _told_by_subject(old, new)
-    states = stated or after.states or (spoken and _on_one_topic(before, after)[0])
+    states = after.states and (spoken or before.states)
+    states = states or stated or (spoken and _on_one_topic(before, after)[0])
     asserts = after.asserts and before.asserts and states
-    asserts = asserts and (stated or spoken or before.states)
     # What costs least comes first: most pairs have nothing to do with each other.
     if not (asserts or stated or spoken) or not _may_follow(before, after):
         return 0.0
