@@ -103,14 +103,9 @@ def _same_owner(before: Statement, after: Statement) -> bool:
     return True
 
 
-def may_follow(old: str, new: str) -> bool:
-    """Whether a new text says what is so, and may be about the same owner instead of an old one."""
-    after = read(new)
-    return after.asserts and after.states and _may_follow(read(old), after)
-
-
-def _may_follow(before: Statement, after: Statement) -> bool:
-    return _is_news(after) and _same_owner(before, after)
+def may_follow(old: Statement, new: Statement) -> bool:
+    """Whether a new statement says what is so, and may be about the same owner as an old one."""
+    return new.states and new.is_so and _same_owner(old, new) and not _apart(old.of_what, new.of_what)
 
 
 def _is_news(after: Statement) -> bool:
@@ -250,7 +245,7 @@ def _probability(old: Statement, new: Statement, stated: bool, spoken: bool, nea
     states = states or stated or (spoken and _on_one_topic(before, after)[0])
     asserts = after.asserts and before.asserts and states
     # What costs least comes first: most pairs have nothing to do with each other.
-    if not (asserts or stated or spoken) or not _may_follow(before, after):
+    if not (asserts or stated or spoken) or not (_is_news(after) and _same_owner(before, after)):
         return 0.0
     news = after.tells_change or not after.names or bool(after.names - before.names)
     if not news or not (most := _most(before, after)):

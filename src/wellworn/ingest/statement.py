@@ -13,7 +13,7 @@ from wellworn.core.lazy import regex
 from wellworn.ingest import word_lists as lists
 from wellworn.ingest.terms import names_in, stem, words
 from wellworn.ingest.topics import embedder, topics
-from wellworn.ingest.utterance import TIME_NAME, TITLE, stated_in, telling_words
+from wellworn.ingest.utterance import TIME_NAME, TITLE, stated_in, telling_words, tells, without_opening
 from wellworn.models.port import Matrix
 
 _BEFORE, _AFTER = 4, 2
@@ -287,6 +287,12 @@ class Statement:
         """Its parts that say something apart from the rest; none where it is a single statement."""
         return [one for part in self.parts if of_its_own(one := read(part))] if len(self.parts) > 1 else []
 
+    @cached_property
+    def telling(self) -> list[Statement]:
+        """Its parts that tell something, where it also asks or wants something; the whole where none does."""
+        parts = [part for part in read(self.said).parts if words(part) and tells(without_opening(part))]
+        return [read(part) for part in parts] or [self]
+
     def parts_of(self, names: frozenset[str]) -> list[Statement]:
         """Its parts. Where it is about one person of that name, "she" is that person: "Ida lives in Porto. She is a nurse." """
         name = min(names).title() if len(names) == 1 else None
@@ -294,7 +300,7 @@ class Statement:
         return [read(_HE_OR_SHE.sub(name, part) if name else part) for part in (*self.parts, *who)]
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=4096)
 def read(text: str) -> Statement:
     """The statement in a text."""
     return Statement(text)

@@ -29,9 +29,14 @@ _SUBJECT = rf"(?:{_PRONOUN}|my|our|your|its|his|her|their|the|a|an)"
 _AUX = r"(?:is|are|was|were|am|do|does|did|can|could|should|would|will|shall|must|has|have|had|might|may)"
 _ASKS = regex(
     rf"(?!(?:when|where)\W+{_PRONOUN}\b){_WH}(?:\W+\w+?){{0,3}}?(?:\W+{_AUX}|['’]?(?:s|re|d))\W+{_SUBJECT}\b"  # what time's the call
-    rf"|{_WH}\W+(?:do|does|did)\W+\w"  # what does Owen do
+    rf"|{_WH}(?!\W+{_PRONOUN}\b)(?:\W+\w+){{0,5}}?\W+(?:do|does|did)\W+\w"  # what hours does Owen work
+    rf"|{_WH}\W+(?:can|could|should|will|would|must)\W+\w"  # what can Owen not eat
+    r"|(?:what|who|where|when|how)['’]?s\W+[^,;:]+$"  # whats Owen's last name
+    rf"|how\W+(?:many|much|long|old|often|far|big|tall)\b(?!\W+{_PRONOUN}\b)[^,;:]+$"  # how many of us are there
+    rf"|(?:who|where|when|why|how)\W+(?:is|are|was|were)\W+\w[^,;:]*$"
+    rf"|(?:on|in|at|from|for|with|by)\W+{_WH}(?:\W+\w+){{0,3}}?\W+{_AUX}\W+{_SUBJECT}\b[^,;:]*$"  # on which days do I work
     rf"|(?!ha|might|may){_AUX}(?:n['’]t)?\W+{_SUBJECT}\b|{_AUX}(?:n['’]t)?\W+{_PRONOUN}\b|does\b"  # am I, does Ada
-    rf"|{_WH}(?:\W+(?!{_PRONOUN}\b|\w+s\b)\w+){{0,2}}?(?:\W+(?:is|are|was|were)|['’]s)(?:\W+\w+){{1,3}}$"  # what day is squash
+    rf"|{_WH}(?:\W+(?!{_PRONOUN}\b|\w+s\b)\w+){{0,2}}?(?:\W+(?:is|are|was|were)|['’]s)(?:\W+\w+){{1,8}}$"  # what day is squash
     rf"|who\W+\w+s\b|(?:who|whose|which|what)\W+(?!{_SUBJECT}\b|.*\b{_AUX}\b)[^,;:]+$"  # who signs my holidays
     r"|(?:where|when|how|what|which|whom?)\W+(?:\w+\W+)?to\b"  # where to send it
     r"|wie\W+(?:hei(?:ß|ss)t|alt|viele?|lange|oft|spät|geht)\b[^,;:]+$|(?:wer|wann|warum|wieso|welche[nmrs]?|wo|qué|quién|dónde|cuándo|cuál(?:es)?|cómo|où|quel(?:le)?s?|comment|pourquoi"
@@ -39,6 +44,12 @@ _ASKS = regex(
     re.I,
 )
 """A question without its sign, by its first words."""
+_ASKS_ASSISTANT = regex(
+    r"\b(?:did|have|had)\W+(?:you|u)\b(?!\W+(?:know|remember|recall|hear|see|forg[eo]t|notice))"
+    r"|\b(?:you|u)\W+(?:once\W+|just\W+|also\W+|ever\W+)?(?:(?!need|want)[a-z]{2,}ed|said|told|gave|wrote|put|came|did|made|found"
+    r"|thought|had|drew|sent|chose|reckon)\b|\byour\W+(?:advice|suggestions?|recipes?|list|ideas?|tips?|answer|draft|version|plan)\b",
+    re.I,
+)
 _WANTS_TO_KNOW = regex(
     rf"(?:(?:can|could|would|will)\W+you\W+)?(?:please\W+)?(?:tell|show|remind)\W+(?:me|us)\W+(?:(?:again|please|of)\W+)?"
     rf"(?:{_WH}|if|whether|everything|anything|all|more|(?<!remind me )about|(?!that\b){_SUBJECT}|[^\W_]+$)\b(?!\W+to\b)[^:]*$"
@@ -207,6 +218,16 @@ def wants_work(text: str) -> bool:
     return _WORK.match(text) is not None
 
 
+def tells(said: str) -> bool:
+    """Whether a piece of a message neither asks nor wants something to be made."""
+    return not (asks(said) or (wants_work(said) and not _TELLS.search(said)))
+
+
+def asks_assistant(text: str) -> bool:
+    """Whether a question asks what the assistant said: "What did you suggest?"; not "Do you know where I live?"."""
+    return bool(_ASKS_ASSISTANT.search(text))
+
+
 def only_asks(text: str) -> bool:
     """Whether a turn asks and states nothing besides."""
     if len(text) > LONGEST_CHARS:
@@ -216,7 +237,7 @@ def only_asks(text: str) -> bool:
         said = without_opening(piece)
         if not any(c.isalnum() for c in said):
             continue
-        if asks(said) or (wants_work(said) and not _TELLS.search(said)):
+        if not tells(said):
             if _TELLS_TOO.search(said):
                 return False
             asked = True

@@ -6,6 +6,7 @@ takes over its place and stands above it; asked about the past, what held last c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,7 +17,7 @@ from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, SURE, leaves, may_fol
 from wellworn.ingest.statement import Statement, agreement, read, told_by
 from wellworn.ingest.terms import Trait, terms, words
 from wellworn.ingest.topics import topics
-from wellworn.ingest.utterance import corrects, only_asks
+from wellworn.ingest.utterance import asks_assistant, corrects, only_asks, tells
 from wellworn.ingest.whose import about_another
 from wellworn.models.port import Matrix
 from wellworn.search.arms import Scores
@@ -43,32 +44,41 @@ NEAR, SURER = 0.6, 1.5
 it is: minus `SURER` times the chance."""
 IN_PART = -1.0
 """The same where the newer one replaced a part of the older: hardly any score is too low."""
-EQUAL = 0.8
-"""Of what a person told an assistant, the newer is put above the older also without that, if it has this of its score."""
+EQUAL, ALIKE = 0.8, 0.4
+"""Of what a person told an assistant, the newer is put above the older also without that, if it has `EQUAL` of its score, or
+less the surer both are about one topic: minus up to `ALIKE`."""
 ANOTHERS = 0.75
 """The share of its score that an entry loses which is about somebody else than the question."""
 NOT_SO = 0.5
 """The share that an entry loses which says what was or may be, where the question asks what is."""
 NOT_OWN = 0.15
 """The share that an entry loses which does not speak of oneself: "tickets live in GitHub" where one lives."""
+NOT_ASSISTANT, NOT_PERSON, PERHAPS_PERSON = 0.8, 0.4, 0.2
+"""The share that an entry loses which a person said, where the question asks what the assistant said; which the assistant said,
+where one asks about oneself; and where it is open who said it."""
+SHORT_QUERY = 80
+"""Characters up to which a query asks, also without a question's words: "name of my cat"."""
 ONLY_OLD = 3
 """Words of a question that only the older of two has: then the newer is not put above it on a mere suspicion."""
 LONGEST_LINE = 64
 """Replacements of replacements that are followed."""
+LONGEST_MESSAGE = 500
+"""Characters up to which a message is read part by part."""
+WORD = 0.3
+"""What a word in common counts beside the topic, when the part of a message is chosen that a question is about."""
 TOPIC, FAINT = 6.0, 0.003
 """What it counts that a statement is about the topic of the question, and the probability of that from which on it counts."""
 OFF_TOPIC, ON_TOPIC = 0.6, 0.7
 """The share of its matching words that a statement on another topic loses, and the strength from which on it is on this one."""
 READ_ROWS = 8
-"""Best candidates whose texts are read for their topics: a text tells more than its vector."""
-RIVAL_ROWS = 15
-"""Best candidates among which such pairs are looked for."""
-SAME_TOPIC, SAME_TOPIC_SHARE, CLOSE_SHARE = 0.4, 0.5, 0.85
-"""Entries this alike are about the same thing. Then an entry of a more specific layer needs half the other's score to
-stand above it, else nearly all of it."""
+"""Best candidates whose texts are read, and compared with each other: a text tells more than its vector."""
+LAYER_ROWS, SAME_TOPIC, SAME_TOPIC_SHARE, CLOSE_SHARE = 15, 0.4, 0.5, 0.85
+"""Best candidates whose layers are compared. Entries this alike are about the same thing. Then an entry of a more specific
+layer needs half the other's score to stand above it, else nearly all of it."""
 TIE = 1e-3
 SAME_SPEAKER = 0.21
 """What two vectors are closer because both are of texts that begin with one person's name."""
+_SURELY = math.log1p(1 / FAINT)
 _COMPARED = frozenset({"episode", "fact", "preference", "note"})
 _COMPARED_CODES = [KINDS.index(kind) for kind in sorted(_COMPARED)]
 _WAS = frozenset({"did", "was", "were", "had", "ever", "once", "first"})
@@ -263,7 +273,7 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
     if question.dates or not margin:
         return ranked
     bank = context.bank
-    best = ranked.order[:RIVAL_ROWS].tolist()
+    best = ranked.order[:READ_ROWS].tolist()
     rows = ranked.rows[best]
     nos, held = bank.column("no", rows).tolist(), bank.column("state", rows) != SUPERSEDED
     in_part = {no for no, whole in zip(nos, held.tolist(), strict=True) if whole}  # `settle` treats the others
@@ -287,46 +297,51 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
         for one, other, share in edges
         if one in place and other in place
     ]
+    equal: list[tuple[int, int, float]] = []
     if question.about_past:
         replaced = {old for _, old, _ in found}
         last = {new: (old, new, share) for new, old, share in sorted(found, key=lambda pair: at[pair[1]])}
         found = [pair for new, pair in last.items() if new not in replaced]
     else:
-        found += _about_equal(ranked, context, best)
-    for upper, lower, share in found:
-        near = share * scores[lower] <= scores[upper] < scores[lower] - lift[upper]
+        equal = _about_equal(ranked, context, best)
+    own = scores - ranked.values[:, ranked.names.index("holds")] if "holds" in ranked.names else scores
+    for number, (upper, lower, share) in enumerate([*found, *equal]):
+        near = share * scores[lower] <= own[upper] and scores[upper] < scores[lower] - lift[upper]
         old, new = ranked.rows[[lower, upper]].tolist()
-        if near and not _asks_for(context, old, new, also=question.terms) and not _leaves(context, old, new):
+        if not near or _asks_for(context, old, new, also=question.terms):
+            continue
+        if number >= len(found) or not _leaves(context, old, new):  # of equal ones the parts asked for were compared
             lift[upper] = scores[lower] + margin - scores[upper]
     return ranked.with_factor("holds", lift, 1.0) if lift.any() else ranked
 
 
 def _about_equal(ranked: Ranked, context: SearchContext, best: Sequence[int]) -> list[tuple[int, int, float]]:
-    """Pairs of these places, the newer first, of short statements to an assistant with about the same score."""
+    """Pairs of these places, the newer first, of statements to an assistant with about the same score, and the share of the
+    older one's that the newer needs."""
     bank, rows = context.bank, ranked.rows[best]
     states = ((bank.column("traits", rows) & np.uint8(_SILENT)) == 0) & (bank.column("thread", rows) != NONE)
-    states &= (bank.column("chars", rows) <= LONGEST_CHARS) & (bank.column("state", rows) != SUPERSEDED)
+    states &= (bank.column("chars", rows) <= LONGEST_MESSAGE) & (bank.column("state", rows) != SUPERSEDED)
     scores, at, speaker = ranked.scores[best], bank.column("at", rows), bank.column("speaker", rows)
     fits = states & states[:, None] & (at[:, None] > at) & (speaker[:, None] == speaker)
-    fits &= (scores[:, None] >= EQUAL * scores) & (scores[:, None] < scores)
+    fits &= (scores[:, None] >= (EQUAL - ALIKE) * scores) & (scores[:, None] < scores)
     pairs = np.argwhere(fits)
     if not len(pairs):
         return []
     used = np.array(sorted({*pairs.ravel().tolist()}))
     thread, replies = bank.column("thread", slice(None)), bank.column("traits", slice(None)) & np.uint8(Trait.ASSISTANT)
     answered = set(thread[np.isin(thread, thread[rows[used]]) & (replies != 0)].tolist())
-    entries = context.read(rows[used])
-    texts = {
-        place: entries[row].text
+    entries, asked = context.read(rows[used]), read(context.query.rstrip("?"))
+    said = {
+        place: _part_asked_for(asked, entries[row].text)
         for place, row in zip(used.tolist(), rows[used].tolist(), strict=True)
         if row in entries and int(thread[row]) in answered
     }
-    asked = set(context.view.question.terms)
-    tells = {place for place, text in texts.items() if not asked.issuperset(terms(text))}
+    known, alike = set(context.view.question.terms), ALIKE if _asks_what_is(context) else 0.0
+    news = {place for place, one in said.items() if tells(one.text) and not known.issuperset(terms(one.text))}
     return [
-        (best[new], best[old], EQUAL)
+        (best[new], best[old], EQUAL - alike * float(_strength(agreement(said[old], said[new]))))
         for new, old in pairs.tolist()
-        if new in tells and old in texts and may_follow(texts[old], texts[new])
+        if new in news and old in said and may_follow(said[old], said[new])
     ]
 
 
@@ -338,21 +353,20 @@ def on_topic(ranked: Ranked, context: SearchContext) -> Ranked:
     if asked.foreign or asked.others or (asked.names and not asked.of_speaker):  # the last two ask for somebody else's
         return ranked
     states = (bank.column("traits", rows) & np.uint8(_SILENT)) == 0
-    states &= bank.column("chars", rows) <= LONGEST_CHARS
+    states &= bank.column("chars", rows) <= LONGEST_MESSAGE
     if not asked.of_speaker:
         states &= bank.column("thread", rows) != NONE  # notes are not of the one who asks
     places, values = np.flatnonzero(states), np.zeros(len(rows))
     if not len(places):
         return ranked
     if context.bundled:
-        values[places] = _strength(topics().of_vectors(bank.vectors(rows[places])) @ asked.topics)
+        values[places] = np.log1p(topics().of_vectors(bank.vectors(rows[places])) @ asked.topics / FAINT) / _SURELY
     best = places[np.argsort(-(ranked.scores + TOPIC * values)[places], kind="stable")[:READ_ROWS]]
     entries = context.read(rows[best])
-    texts = {place: entry.text for place in best.tolist() if (entry := entries.get(int(rows[place]))) is not None}
-    told = [place for place, text in texts.items() if "?" not in text]
-    values[told] = _strength(
-        np.array([max(agreement(asked, one) for one in _statements(texts[place])) for place in told])
-    )
+    said = {place: read(entry.text) for place in best.tolist() if (entry := entries.get(int(rows[place]))) is not None}
+    told = [place for place, one in said.items() if "?" not in one.text or len(one.content) > 1]
+    same = [max(agreement(asked, part) for part in (said[place], *said[place].telling)) for place in told]
+    values[told] = [_strength(one) for one in same]
     # "work" in "the phone works again" does not answer "Where do I work?".
     if asked.has_topic and "terms" in ranked.names:
         judged, terms_place, off = places if context.bundled else told, ranked.names.index("terms"), np.zeros(len(rows))
@@ -362,16 +376,23 @@ def on_topic(ranked: Ranked, context: SearchContext) -> Ranked:
     return ranked.with_factor("topic", values, TOPIC)
 
 
-def _statements(text: str) -> list[Statement]:
-    """What a text says as a whole, and in each of its parts."""
-    whole = read(text)
-    return [whole, *map(read, whole.parts)] if len(whole.parts) > 1 else [whole]
+def _strength(same: float) -> float:
+    """How much it counts to be about one topic with this probability: 0 … 1."""
+    return math.log1p(same / FAINT) / _SURELY
 
 
-def _strength(same: Scores) -> Scores:
-    """How much it counts to be about one topic with these probabilities: 0 … 1."""
-    counts: Scores = np.log1p(same / FAINT) / np.log1p(1 / FAINT)
-    return counts
+def _part_asked_for(asked: Statement, text: str) -> Statement:
+    """What a message says that the question is about: people tell several things at once."""
+    parts = read(text).telling
+    if len(parts) == 1:
+        return parts[0]
+    return max(parts, key=lambda one: _strength(agreement(asked, one)) + WORD * len(asked.content & one.content))
+
+
+def _asks_what_is(context: SearchContext) -> bool:
+    """Whether the question asks what is, not what was or may be."""
+    past = context.view.question.about_past or not _WAS.isdisjoint(words(context.query))
+    return not past and read(context.query.rstrip("?")).is_so
 
 
 def own_first(ranked: Ranked, context: SearchContext) -> Ranked:
@@ -380,23 +401,40 @@ def own_first(ranked: Ranked, context: SearchContext) -> Ranked:
     asked = read(context.query.rstrip("?"))
     if not asked.of_speaker or not only_asks(context.query):
         return ranked
-    what_is = asked.is_so and not context.view.question.about_past and _WAS.isdisjoint(words(context.query))
-    best = ranked.order[:RIVAL_ROWS]
-    best = best[(context.bank.column("chars", ranked.rows[best]) <= LONGEST_CHARS) & (ranked.scores[best] > 0)]
+    what_is = _asks_what_is(context)
+    best = ranked.order[:READ_ROWS]
+    best = best[(context.bank.column("chars", ranked.rows[best]) <= LONGEST_MESSAGE) & (ranked.scores[best] > 0)]
     entries = context.read(ranked.rows[best])
     whose, direct = np.zeros(len(ranked.scores)), np.zeros(len(ranked.scores))
     for place in best.tolist():
         entry = entries.get(int(ranked.rows[place]))
         if entry is None:
             continue
-        if about_another(context.query, entry.text):
+        said = _part_asked_for(asked, entry.text)
+        if about_another(context.query, said.text):
             whose[place] = -ANOTHERS * ranked.scores[place]
-        elif what_is and not read(entry.text).is_so:
+        elif what_is and not said.is_so:
             direct[place] = -NOT_SO * ranked.scores[place]
         elif not read(entry.text).of_speaker:
             direct[place] = -NOT_OWN * ranked.scores[place]
     ranked = ranked.with_factor("whose", whose, 1.0) if whose.any() else ranked
     return ranked.with_factor("direct", direct, 1.0) if direct.any() else ranked
+
+
+def by_whom(ranked: Ranked, context: SearchContext) -> Ranked:
+    """The ranking with what people said above what the assistant said; asked for that, the other way round."""
+    if not context.bank.in_threads or not context.bounds.profile.margin:
+        return ranked
+    if len(context.query) > SHORT_QUERY and not only_asks(context.query):
+        return ranked
+    by_assistant = (context.bank.column("traits", ranked.rows) & np.uint8(Trait.ASSISTANT)) != 0
+    if not by_assistant.any():
+        return ranked
+    if asks_assistant(context.query):
+        lost = np.where(by_assistant, 0.0, NOT_ASSISTANT)
+    else:
+        lost = np.where(by_assistant, NOT_PERSON if read(context.query).of_speaker else PERHAPS_PERSON, 0.0)
+    return ranked.with_factor("by_whom", -lost * np.maximum(ranked.scores, 0.0), 1.0)
 
 
 def specific_first(ranked: Ranked, context: SearchContext) -> Ranked:
@@ -405,7 +443,7 @@ def specific_first(ranked: Ranked, context: SearchContext) -> Ranked:
     if len(bank.filled) < 2 or not len(ranked.rows) or not margin:
         return ranked
     scores = ranked.scores
-    best = ranked.order[:RIVAL_ROWS]
+    best = ranked.order[:LAYER_ROWS]
     owner, vectors = bank.owner(ranked.rows[best]), bank.vectors(ranked.rows[best])
     alike = vectors @ vectors.T
     lift = np.zeros(len(scores))

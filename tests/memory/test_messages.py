@@ -1,0 +1,160 @@
+"""Messages as people write them: several facts at once, a request beside, and an assistant that answers at length."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from memory.world import ADA
+from wellworn import Memory, Recall
+from wellworn.ingest.statement import read
+from wellworn.ingest.utterance import asks_assistant, only_asks
+
+SAID_ASIDE = "Sounds good. Tell me if you want anything else."
+LETTER = (
+    "Dear Mr Brandt, I have rented the flat in your house for three years and I work from home, so I need a quiet room. I ask "
+    "you to repair the window of the office. Where I work now it is cold. Please tell me when you live nearby and can come."
+)
+
+
+def chatted(mem: Memory, *exchanges: tuple[str, str]) -> None:
+    """Each exchange in a session of its own, a month apart."""
+    for number, (said, answer) in enumerate(exchanges):
+        session, at = (
+            mem.session(f"s{number}", scope=ADA),
+            datetime(2026, 1, 5, tzinfo=UTC) + timedelta(days=30 * number),
+        )
+        session.add("user", said, at=at)
+        session.add("assistant", answer, at=at + timedelta(minutes=1))
+        session.end(wait=10)
+
+
+def asked(question: str, *said: str, answer: str = SAID_ASIDE) -> Recall:
+    with Memory(":memory:", learning="off") as mem:
+        chatted(mem, *((one, answer) for one in said))
+        return mem.recall(question, scope=ADA, k=5)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "question", "now"),
+    [
+        (
+            "The bike is at the shop until May. I take the tram to the office, line 4. What could I listen to?",
+            "Mia is three now! I go to the office by bike again, 20 minutes along the canal. Any gift for a girl of three?",
+            "How do I get to the office?",
+            "canal",
+        ),
+        (
+            "I pay 640 for the flat, and the boiler is broken again. Could you word a mail to the landlord?",
+            "We had a party on Friday. My rent is 710 since the letter came. How do I split that with two people?",
+            "How much is my rent?",
+            "710",
+        ),
+        (
+            "My dentist is Dr Weiss and she is strict. Give me a plan for a toothache?",
+            "The trip was lovely. Dr Weiss stopped working, my dentist is Dr Okafor now. What should I ask him?",
+            "Who is my dentist?",
+            "Okafor",
+        ),
+        (
+            "i use trello for my todos, its ok. can you draft a note to the team?",
+            "long day. i moved all my todos to notion. what should i cook tonight?",
+            "which app do i use for my todos",
+            "notion",
+        ),
+    ],
+)
+def test_of_several_facts_in_a_message_the_one_asked_for_is_compared(
+    old: str, new: str, question: str, now: str
+) -> None:
+    assert now in asked(question, old, new)[0].text
+
+
+@pytest.mark.parametrize("question", ["Where do I work?", "Where do I live?", "where do i work now"])
+def test_a_letter_that_the_assistant_wrote_does_not_tell_of_oneself(question: str) -> None:
+    found = asked(question, "Write a letter to my landlord. I live in Graz and work at the museum.", answer=LETTER)
+    assert "Graz" in found[0].text
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What did you suggest for the soup?",
+        "which herb did u say goes into the soup",
+        "What was your idea for the soup?",
+    ],
+)
+def test_asked_for_what_the_assistant_said_its_answer_comes_first(question: str) -> None:
+    answer = "Put lovage and a little lemon into the soup, and let it simmer for twenty minutes."
+    with Memory(":memory:", learning="off") as mem:
+        chatted(
+            mem, ("I'm making potato soup again, the soup of my aunt.", answer), ("My soup was a success.", SAID_ASIDE)
+        )
+        assert "lovage" in mem.recall(question, scope=ADA)[0].text
+
+
+@pytest.mark.parametrize(
+    ("question", "of_assistant"),
+    [
+        ("What did you recommend for my back?", True),
+        ("the wine you named last time", True),
+        ("how long did u say the rice needs", True),
+        ("What was your advice about the loan?", True),
+        ("Which caves have you listed?", True),
+        ("Do you know where I live?", False),
+        ("Can you tell me my boss's name?", False),
+        ("Do you remember what I told you about my knee?", False),
+        ("Have I told you who my dentist is?", False),
+        ("Did you know that I moved?", False),
+        ("What have I said about your prices?", False),
+        ("Who is your favourite of my cats?", False),
+    ],
+)
+def test_what_the_assistant_said_is_asked_for_by_name(question: str, of_assistant: bool) -> None:
+    assert asks_assistant(question) is of_assistant
+
+
+@pytest.mark.parametrize(
+    ("said", "asks"),
+    [
+        ("what hours does Julie work", True),
+        ("who on the team does the servers", True),
+        ("whats devons last name", True),
+        ("wheres mum working at the moment", True),
+        ("how many of us are in the choir", True),
+        ("what can Simone not eat", True),
+        ("what food is bad for my old flatmate", True),
+        ("on which days do I work from home", True),
+        ("what I can do is wait", False),
+        ("whatever works for Julie works for me", False),
+        ("in which case we will move to Graz", False),
+    ],
+)
+def test_a_question_is_one_without_its_sign(said: str, asks: bool) -> None:
+    assert only_asks(said) is asks
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("I sold the car. Which bike should I buy?", ["I sold the car"]),
+        (
+            "thanks! i live in york now, and my rent is 600. write me a poem",
+            ["thanks", "i live in york now", "my rent is 600"],
+        ),
+        ("Where do I live?", ["Where do I live?"]),
+        ("I live in Graz.", ["I live in Graz."]),
+    ],
+)
+def test_the_parts_that_tell_something(message: str, told: list[str]) -> None:
+    assert [part.text for part in read(message).telling] == told
+
+
+def test_a_newer_message_about_something_else_does_not_come_first() -> None:
+    found = asked(
+        "What is the budget for the wedding?",
+        "The budget for the wedding is 30,000, my parents pay half. Which month is best?",
+        "The budget for the kitchen is 9,000 euros. Where could I find cheap tiles?",
+    )
+    assert "wedding" in found[0].text
