@@ -13,8 +13,8 @@ from wellworn.ingest.utterance import asks_assistant, only_asks
 
 SAID_ASIDE = "Sounds good. Tell me if you want anything else."
 LETTER = (
-    "Dear Mr Brandt, I have rented the flat in your house for three years and I work from home, so I need a quiet room. I ask "
-    "you to repair the window of the office. Where I work now it is cold. Please tell me when you live nearby and can come."
+    "Dear Mr Brandt, I have paid the rent for the flat in your house for three years, and I work for my living at home. I ask you to "
+    "repair the window of the room where I work now, which is cold. How much of the rent I pay I leave to you until then."
 )
 
 
@@ -40,20 +40,20 @@ def asked(question: str, *said: str, answer: str = SAID_ASIDE) -> Recall:
     ("old", "new", "question", "now"),
     [
         (
-            "The bike is at the shop until May. I take the tram to the office, line 4. What could I listen to?",
-            "Mia is three now! I go to the office by bike again, 20 minutes along the canal. Any gift for a girl of three?",
+            "The bike is at the shop until May. My way to the office is tram 4, half an hour. What could I listen to?",
+            "Mia is three now! I cycle to work along the canal these days, 20 minutes. Any gift for a girl of three?",
             "How do I get to the office?",
             "canal",
         ),
         (
-            "I pay 640 for the flat, and the boiler is broken again. Could you word a mail to the landlord?",
-            "We had a party on Friday. My rent is 710 since the letter came. How do I split that with two people?",
+            "Rent for the flat is 640, and the boiler is broken again. Could you word a mail to the landlord?",
+            "We had a party on Friday. The flat is 710 a month since June. How do I split that with two people?",
             "How much is my rent?",
             "710",
         ),
         (
             "My dentist is Dr Weiss and she is strict. Give me a plan for a toothache?",
-            "The trip was lovely. Dr Weiss stopped working, my dentist is Dr Okafor now. What should I ask him?",
+            "The trip was lovely. Dr Weiss retired, so I had my teeth done by Dr Okafor. What should I ask him?",
             "Who is my dentist?",
             "Okafor",
         ),
@@ -63,6 +63,12 @@ def asked(question: str, *said: str, answer: str = SAID_ASIDE) -> Recall:
             "which app do i use for my todos",
             "notion",
         ),
+        (
+            "I take metformin, 500 mg, for my sugar. The dog is fine. What can I eat for breakfast?",
+            "The choir was lovely. My doctor put me on empagliflozin instead. Which songs suit a small choir?",
+            "Which medicine do I take?",
+            "empagliflozin",
+        ),
     ],
 )
 def test_of_several_facts_in_a_message_the_one_asked_for_is_compared(
@@ -71,10 +77,16 @@ def test_of_several_facts_in_a_message_the_one_asked_for_is_compared(
     assert now in asked(question, old, new)[0].text
 
 
-@pytest.mark.parametrize("question", ["Where do I work?", "Where do I live?", "where do i work now"])
-def test_a_letter_that_the_assistant_wrote_does_not_tell_of_oneself(question: str) -> None:
-    found = asked(question, "Write a letter to my landlord. I live in Graz and work at the museum.", answer=LETTER)
-    assert "Graz" in found[0].text
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("Where do I work?", "Write a letter to my landlord. I work for the museum in Graz."),
+        ("How much rent do I pay?", "Write a letter to my landlord about the window. He gets 640 from me each month."),
+        ("what do i do for a living", "Write a letter to my landlord. I'm a nurse, so nights are short."),
+    ],
+)
+def test_a_letter_that_the_assistant_wrote_does_not_tell_of_oneself(question: str, said: str) -> None:
+    assert asked(question, said, answer=LETTER)[0].text == said
 
 
 @pytest.mark.parametrize(
