@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress as Bar
 
+from evals import chats as chats_eval
 from evals import documents as documents_eval
 from evals import extraction as extraction_eval
 from evals import gates as gates_eval
@@ -192,6 +193,16 @@ def life(
 ) -> None:
     """An assistant used for months: does what holds now come first? A made-up world; needs no data."""
     _print(life_eval.run(part, people=people, seed=seed, embedder=embedder), json)
+
+
+@app.command()
+def chats(
+    part: Annotated[str, typer.Option("--part", help="tune or check.")] = "check",
+    embedder: Embedder = "static",
+    json: Json = False,
+) -> None:
+    """Chats as people type them: is the turn found that answers, and what holds now first?"""
+    _print(chats_eval.run(part, embedder=embedder), json)
 
 
 @app.command()
