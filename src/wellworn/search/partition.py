@@ -27,7 +27,7 @@ _KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
 _STATE_CODES = {state: code for code, state in enumerate(STATES)}
 PRUNED, SUPERSEDED = _STATE_CODES["pruned"], _STATE_CODES["superseded"]
 EPISODE = _KIND_CODES["episode"]
-SHORT_REPLY_CHARS = 200
+SHORT_REPLY_CHARS = 80
 """A longer turn of an assistant explains something."""
 MOST_TERMS = int(np.iinfo(np.uint16).max)
 
