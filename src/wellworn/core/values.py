@@ -201,6 +201,7 @@ FACTOR_WORDS: dict[str, tuple[str, str]] = {
     "layer": ("more specific", ""),
     "whose": ("about somebody else", ""),
     "off_topic": ("shares words, but is on another topic", ""),
+    "by_whom": ("said by somebody else than is asked about", ""),
     "direct": ("says what was or may be, or does not speak of you", ""),
     "told": ("told", "you told me, and it still holds"),
     "rare": ("shares a rare name", ""),

@@ -105,7 +105,7 @@ def _same_owner(before: Statement, after: Statement) -> bool:
 
 def may_follow(old: Statement, new: Statement) -> bool:
     """Whether a new statement says what is so, and may be about the same owner as an old one."""
-    return new.states and new.is_so and _same_owner(old, new) and not _apart(old.of_what, new.of_what)
+    return new.states and _is_news(new) and _same_owner(old, new) and not _apart(old.of_what, new.of_what)
 
 
 def _is_news(after: Statement) -> bool:

@@ -13,7 +13,7 @@ from wellworn.core.lazy import regex
 from wellworn.ingest import word_lists as lists
 from wellworn.ingest.terms import names_in, stem, words
 from wellworn.ingest.topics import embedder, topics
-from wellworn.ingest.utterance import TIME_NAME, TITLE, stated_in, telling_words, tells, without_opening
+from wellworn.ingest.utterance import TIME_NAME, TITLE, stated_in, telling_words, tells, wants_work, without_opening
 from wellworn.models.port import Matrix
 
 _BEFORE, _AFTER = 4, 2
@@ -110,6 +110,8 @@ _AND_DO = regex(
 """Two statements with one subject: "I live in Leeds and work at Acme"."""
 _FULL = 3
 """Telling words of a part that says something whatever its verb is: "tests run with tox"."""
+_FURTHER = regex(r"^\W*(?:also|oh|and|so|but|btw)\b\W*", re.I)
+"""How a further part of a message begins."""
 _HE_OR_SHE = regex(r"^\W*(?:he|she)\b", re.I)
 _NOUNS = regex(r"[^\W_](?:[\w'’-]*[^\W_])?")
 _OWN = ("my", "our")
@@ -289,9 +291,12 @@ class Statement:
 
     @cached_property
     def telling(self) -> list[Statement]:
-        """Its parts that tell something, where it also asks or wants something; the whole where none does."""
-        parts = [part for part in read(self.said).parts if words(part) and tells(without_opening(part))]
-        return [read(part) for part in parts] or [self]
+        """Its parts that tell something, without what it asks or wants; the whole where none does. Only a last part that has no
+        full stop may be a question without its sign."""
+        parts = [_FURTHER.sub("", part) for part in read(self.said).parts if words(part)]
+        whole = self.said.rstrip().endswith((".", "!"))
+        told = [part for n, part in enumerate(parts, 1) if n < len(parts) or whole or tells(without_opening(part))]
+        return [read(part) for part in told if not wants_work(part)] or [self]
 
     def parts_of(self, names: frozenset[str]) -> list[Statement]:
         """Its parts. Where it is about one person of that name, "she" is that person: "Ida lives in Porto. She is a nurse." """

@@ -27,27 +27,31 @@ _WH = r"(?:who|whom|whose|what|which|where|when|why|how)"
 _PRONOUN = r"(?:i|we|you|he|she|they|it|there|this|that|these|those)"
 _SUBJECT = rf"(?:{_PRONOUN}|my|our|your|its|his|her|their|the|a|an)"
 _AUX = r"(?:is|are|was|were|am|do|does|did|can|could|should|would|will|shall|must|has|have|had|might|may)"
+_ALONE = r"(?!.*\b(?:i|we|im|is|are|was|were)\b)"
+"""No second verb: "when Anna does yoga I run" and "what the doctor did was good" ask nothing."""
 _ASKS = regex(
     rf"(?!(?:when|where)\W+{_PRONOUN}\b){_WH}(?:\W+\w+?){{0,3}}?(?:\W+{_AUX}|['’]?(?:s|re|d))\W+{_SUBJECT}\b"  # what time's the call
-    rf"|{_WH}(?!\W+{_PRONOUN}\b)(?:\W+\w+){{0,5}}?\W+(?:do|does|did)\W+\w"  # what hours does Owen work
-    rf"|{_WH}\W+(?:can|could|should|will|would|must)\W+\w"  # what can Owen not eat
-    r"|(?:what|who|where|when|how)['’]?s\W+[^,;:]+$"  # whats Owen's last name
-    rf"|how\W+(?:many|much|long|old|often|far|big|tall)\b(?!\W+{_PRONOUN}\b)[^,;:]+$"  # how many of us are there
-    rf"|(?:who|where|when|why|how)\W+(?:is|are|was|were)\W+\w[^,;:]*$"
-    rf"|(?:on|in|at|from|for|with|by)\W+{_WH}(?:\W+\w+){{0,3}}?\W+{_AUX}\W+{_SUBJECT}\b[^,;:]*$"  # on which days do I work
+    rf"|{_WH}\W+(?:do|does|did)\W+\w"  # what does Owen do
+    rf"|{_WH}(?!\W+{_SUBJECT}\b)(?:\W+\w+){{1,5}}?\W+(?:do|does|did)\W+(?!not\b){_ALONE}\w"  # what hours does Owen work
+    rf"|{_WH}\W+(?:can|could|should|will|would|must)\W+(?!be\b|have\b){_ALONE}\w[^,;:]*$"  # what can Owen not eat
+    rf"|(?:what|who|where|when|how)['’]?s\W+(?!more\b|new\b){_ALONE}[^,;:]+$"  # whats Owens last name
+    rf"|how\W+(?:many|much|long|old|often|far|big|tall)\b(?!\W+{_SUBJECT}\b|.*\b(?:is|are|was)\W+\d)[^,;:]+$"  # how many of us sing
+    rf"|(?:who|where|when|why|how)\W+(?:is|are|was|were)\W+{_ALONE}\w[^,;:]*$"  # where is Owen working in May
+    rf"|(?:on|in|at|from|for|with|by)\W+{_WH}(?!\W+{_PRONOUN}\b)(?:\W+\w+)?\W+{_AUX}\W+{_SUBJECT}\b[^,;:]*$"  # on which days do I work
     rf"|(?!ha|might|may){_AUX}(?:n['’]t)?\W+{_SUBJECT}\b|{_AUX}(?:n['’]t)?\W+{_PRONOUN}\b|does\b"  # am I, does Ada
-    rf"|{_WH}(?:\W+(?!{_PRONOUN}\b|\w+s\b)\w+){{0,2}}?(?:\W+(?:is|are|was|were)|['’]s)(?:\W+\w+){{1,8}}$"  # what day is squash
+    rf"|{_WH}(?:\W+(?!{_PRONOUN}\b|\w+s\b)\w+){{0,2}}?(?:\W+(?:is|are|was|were)|['’]s){_ALONE}(?:\W+\w+){{1,8}}$"  # what day is squash
     rf"|who\W+\w+s\b|(?:who|whose|which|what)\W+(?!{_SUBJECT}\b|.*\b{_AUX}\b)[^,;:]+$"  # who signs my holidays
-    r"|(?:where|when|how|what|which|whom?)\W+(?:\w+\W+)?to\b"  # where to send it
+    r"|(?:where|when|how|what|which|whom?)\W+(?:\w+\W+)?to\b(?!\W+(?:me|us|him|her|them)\b)"  # where to send it
     r"|wie\W+(?:hei(?:ß|ss)t|alt|viele?|lange|oft|spät|geht)\b[^,;:]+$|(?:wer|wann|warum|wieso|welche[nmrs]?|wo|qué|quién|dónde|cuándo|cuál(?:es)?|cómo|où|quel(?:le)?s?|comment|pourquoi"
     r"|combien|chi|dove|quale|perché|onde|quem|hvem|hvor|hva[d]?|hvilke[nt]?|vem|vad|waar|waarom|wanneer|welke)\b[^,;:]+$",
     re.I,
 )
 """A question without its sign, by its first words."""
 _ASKS_ASSISTANT = regex(
-    r"\b(?:did|have|had)\W+(?:you|u)\b(?!\W+(?:know|remember|recall|hear|see|forg[eo]t|notice))"
-    r"|\b(?:you|u)\W+(?:once\W+|just\W+|also\W+|ever\W+)?(?:(?!need|want)[a-z]{2,}ed|said|told|gave|wrote|put|came|did|made|found"
-    r"|thought|had|drew|sent|chose|reckon)\b|\byour\W+(?:advice|suggestions?|recipes?|list|ideas?|tips?|answer|draft|version|plan)\b",
+    r"\b(?:did|have|had)\W+(?:you|u)\b(?!(?:\W+(?:ever|already|really|even))?\W+(?:and|know|remember|recall|hear|see|forg[eo]t|notice|get"
+    r"|got|stored?|saved?|noted?|kept|keep|learn|been)\b)"
+    r"|\b(?:you|u)(?:['’]ve)?\W+(?:once\W+|just\W+|also\W+|ever\W+)?(?:(?!need|want|store|save|learn|note)[a-z]{2,}ed|said|told|gave|wrote|put|came|did|made|found"
+    r"|thought|had|drew|sent|chose|reckon)\b|\byour\W+(?:advice|suggestions?|recommendations?|recipes?|list|ideas?|tips?|answer|draft|version|plan)\b",
     re.I,
 )
 _WANTS_TO_KNOW = regex(

@@ -55,7 +55,7 @@ NOT_OWN = 0.15
 """The share that an entry loses which does not speak of oneself: "tickets live in GitHub" where one lives."""
 NOT_ASSISTANT, NOT_PERSON, PERHAPS_PERSON = 0.8, 0.4, 0.2
 """The share that an entry loses which a person said, where the question asks what the assistant said; which the assistant said,
-where one asks about oneself; and where it is open who said it."""
+where one asks about oneself; and where it is open of whom one asks."""
 SHORT_QUERY = 80
 """Characters up to which a query asks, also without a question's words: "name of my cat"."""
 ONLY_OLD = 3
@@ -297,20 +297,20 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
         for one, other, share in edges
         if one in place and other in place
     ]
-    equal: list[tuple[int, int, float]] = []
     if question.about_past:
         replaced = {old for _, old, _ in found}
         last = {new: (old, new, share) for new, old, share in sorted(found, key=lambda pair: at[pair[1]])}
         found = [pair for new, pair in last.items() if new not in replaced]
-    else:
-        equal = _about_equal(ranked, context, best)
-    own = scores - ranked.values[:, ranked.names.index("holds")] if "holds" in ranked.names else scores
-    for number, (upper, lower, share) in enumerate([*found, *equal]):
-        near = share * scores[lower] <= own[upper] and scores[upper] < scores[lower] - lift[upper]
+    linked = len(found)
+    if not question.about_past:
+        found += _about_equal(ranked, context, best)
+    unlifted = scores - ranked.values[:, ranked.names.index("holds")] if "holds" in ranked.names else scores
+    for number, (upper, lower, share) in enumerate(found):
+        near = share * scores[lower] <= unlifted[upper] and scores[upper] < scores[lower] - lift[upper]
         old, new = ranked.rows[[lower, upper]].tolist()
         if not near or _asks_for(context, old, new, also=question.terms):
             continue
-        if number >= len(found) or not _leaves(context, old, new):  # of equal ones the parts asked for were compared
+        if number >= linked or not _leaves(context, old, new):  # of the others the parts asked for were compared
             lift[upper] = scores[lower] + margin - scores[upper]
     return ranked.with_factor("holds", lift, 1.0) if lift.any() else ranked
 
