@@ -99,7 +99,7 @@ def test_a_letter_that_the_assistant_wrote_does_not_tell_of_oneself(question: st
     ],
 )
 def test_asked_for_what_the_assistant_said_its_answer_comes_first(question: str) -> None:
-    answer = "Put lovage and a little lemon into the soup, and let it simmer for twenty minutes."
+    answer = "Put lovage and a little lemon into it, and let it simmer for twenty minutes."
     with Memory(":memory:", learning="off") as mem:
         chatted(
             mem, ("I'm making potato soup again, the soup of my aunt.", answer), ("My soup was a success.", SAID_ASIDE)

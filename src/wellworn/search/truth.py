@@ -56,6 +56,8 @@ NOT_OWN = 0.15
 NOT_ASSISTANT, NOT_PERSON, PERHAPS_PERSON = 0.8, 0.4, 0.2
 """The share that an entry loses which a person said, where the question asks what the assistant said; which the assistant said,
 where one asks about oneself; and where it is open of whom one asks."""
+ANSWER = 0.8
+"""The share of its turn's score that an answer of the assistant has at least, where the question asks for it."""
 SHORT_QUERY = 80
 """Characters up to which a query asks, also without a question's words: "name of my cat"."""
 ONLY_OLD = 3
@@ -427,14 +429,35 @@ def by_whom(ranked: Ranked, context: SearchContext) -> Ranked:
         return ranked
     if len(context.query) > SHORT_QUERY and not only_asks(context.query):
         return ranked
-    by_assistant = (context.bank.column("traits", ranked.rows) & np.uint8(Trait.ASSISTANT)) != 0
+    if asks_assistant(context.query):
+        return _answers_first(ranked, context)
+    by_assistant = _of_assistant(context.bank, ranked.rows)
+    lost = np.where(by_assistant, NOT_PERSON if read(context.query).of_speaker else PERHAPS_PERSON, 0.0)
+    return ranked.with_factor("by_whom", -lost * np.maximum(ranked.scores, 0.0), 1.0) if by_assistant.any() else ranked
+
+
+def _answers_first(ranked: Ranked, context: SearchContext) -> Ranked:
+    """The ranking with answers of the assistant first. One has at least a share of the score of the turn that it answers: what
+    was asked for may be named only there."""
+    bank, thread = context.bank, context.bank.column("thread", slice(None))
+    following = ranked.rows[ranked.order[:READ_ROWS]] + 1
+    following = following[following < len(bank)]
+    following = following[thread[following] == thread[following - 1]]
+    ranked = context.with_rows(ranked, following[_of_assistant(bank, following)])
+    by_assistant = _of_assistant(bank, ranked.rows)
     if not by_assistant.any():
         return ranked
-    if asks_assistant(context.query):
-        lost = np.where(by_assistant, 0.0, NOT_ASSISTANT)
-    else:
-        lost = np.where(by_assistant, NOT_PERSON if read(context.query).of_speaker else PERHAPS_PERSON, 0.0)
-    return ranked.with_factor("by_whom", -lost * np.maximum(ranked.scores, 0.0), 1.0)
+    score = dict(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True))
+    answered = [score.get(row - 1, 0.0) if row and thread[row - 1] == thread[row] else 0.0 for row in score]
+    lift = np.maximum(ANSWER * np.array(answered) - ranked.scores, 0.0)
+    return ranked.with_factor(
+        "by_whom", np.where(by_assistant, lift, -NOT_ASSISTANT * np.maximum(ranked.scores, 0.0)), 1.0
+    )
+
+
+def _of_assistant(bank: Bank, rows: Rows) -> Mask:
+    said: Mask = (bank.column("traits", rows) & np.uint8(Trait.ASSISTANT)) != 0
+    return said
 
 
 def specific_first(ranked: Ranked, context: SearchContext) -> Ranked:
