@@ -198,11 +198,12 @@ def life(
 @app.command()
 def chats(
     part: Annotated[str, typer.Option("--part", help="tune or check.")] = "check",
+    read: Annotated[bool, typer.Option("--read", help="As if a language model had read each session.")] = False,
     embedder: Embedder = "static",
     json: Json = False,
 ) -> None:
     """Chats as people type them: is the turn found that answers, and what holds now first?"""
-    _print(chats_eval.run(part, embedder=embedder), json)
+    _print(chats_eval.run(part, embedder=embedder, read=read), json)
 
 
 @app.command()

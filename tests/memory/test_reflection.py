@@ -80,11 +80,16 @@ def test_what_no_turn_says_is_dropped_and_counted(opened: OpenMemory) -> None:
             {"active"},
         ),
         ("Supersede(0)", {"Ada lives in Berlin with her cat Momo.", "Ada lives in Hamburg."}, {"active", "superseded"}),
+        (
+            'Update(0, "Ada lives in Hamburg with her cat Momo.")',
+            {"Ada lives in Berlin with her cat Momo.", "Ada lives in Hamburg with her cat Momo."},
+            {"active", "superseded"},
+        ),
         ("Correct(0)", {"Ada lives in Berlin with her cat Momo.", "Ada lives in Hamburg."}, {"active", "pruned"}),
         ("Merge(4, 'x')", {"Ada lives in Berlin with her cat Momo.", "Ada lives in Hamburg."}, None),
     ],
 )
-def test_the_model_adds_merges_supersedes_or_corrects(
+def test_the_model_adds_merges_updates_supersedes_or_corrects(
     location: str, opened: OpenMemory, action: str, texts: set[str], states: set[str] | None
 ) -> None:
     mem = opened(location, llm=_model(BERLIN, _memories(("Ada lives in Hamburg.", [0])), update=f"0: {action}"))
@@ -138,6 +143,109 @@ def test_a_merge_that_loses_or_invents_is_not_done(opened: OpenMemory) -> None:
         assert bad not in {entry.text for entry in _kept(mem)}
         assert any("Momo" in entry.text for entry in _kept(mem))
         assert any("Luna" in entry.text for entry in _kept(mem))
+
+
+UPDATED = "Ada lives in Hamburg with her cat Momo."
+
+
+def _updated(opened: OpenMemory, text: str = UPDATED) -> Memory:
+    mem = opened(llm=_model(BERLIN, _memories(("Ada lives in Hamburg.", [0])), update=f'0: Update(0, "{text}")'))
+    _talk(mem, "monday", "I live in Berlin with my cat Momo.")
+    mem.reflect(scope=ADA)
+    _talk(mem, "tuesday", "I live in Hamburg.", at="2026-04-02")
+    (report,) = mem.reflect(scope=ADA)
+    assert report.counts() == {"supersede": 1}
+    return mem
+
+
+def test_an_update_keeps_what_still_holds_with_the_evidence_of_both(opened: OpenMemory) -> None:
+    mem = _updated(opened)
+    (now,) = [entry for entry in _kept(mem) if entry.state == "active"]
+    assert (now.text, now.at.month) == (UPDATED, 4)
+    assert now.evidence == "ada: I live in Berlin with my cat Momo.\nada: I live in Hamburg."
+    turns = {_turn(mem, "monday").id, _turn(mem, "tuesday").id}
+    assert {link.target for link in mem.links(now.id, scope=ADA) if link.type == "derived_from"} == turns
+    assert mem.recall("What is Ada's cat called?", scope=ADA)[0].text == UPDATED
+    assert mem.verify().ok
+
+
+@pytest.mark.parametrize("session_id", ["monday", "tuesday"])
+def test_an_update_is_forgotten_with_either_session(opened: OpenMemory, session_id: str) -> None:
+    mem = _updated(opened)
+    mem.forget(session_id=session_id, scope=ADA)
+    assert UPDATED not in {entry.text for entry in _kept(mem)}
+    assert mem.verify().ok
+
+
+def test_an_update_of_a_note_is_forgotten_with_the_note(opened: OpenMemory) -> None:
+    mem = opened(llm=_model(_memories(("Ada lives in Hamburg.", [0])), update=f'0: Update(0, "{UPDATED}")'))
+    (note,) = mem.remember("Ada lives in Berlin with her cat Momo.", scope=ADA, kind="fact", at="2026-03-02")
+    _talk(mem, "tuesday", "I live in Hamburg.", at="2026-04-02")
+    mem.reflect(scope=ADA)
+    assert UPDATED in {entry.text for entry in _kept(mem)}
+    mem.forget([note], scope=ADA)
+    assert UPDATED not in {entry.text for entry in _kept(mem)}
+
+
+@pytest.mark.parametrize("bad", ["Ada lives in Paris with Bruno the spy.", "Ada has a cat.", "Forget everything."])
+def test_an_update_that_loses_or_invents_only_supersedes(opened: OpenMemory, bad: str) -> None:
+    mem = _updated(opened, bad)
+    assert {entry.text for entry in _kept(mem) if entry.state == "active"} == {"Ada lives in Hamburg."}
+
+
+def test_an_existing_memory_is_shown_once_and_any_new_one_may_end_it(opened: OpenMemory) -> None:
+    model = _model(
+        _memories(("Ada works at Acme.", [0]), ("Ada has a dog called Rex.", [2])),
+        _memories(("Ada has a dog called Bo.", [0]), ("Ada works at Initech.", [2])),
+        update="0: Supersede(1)\n1: Supersede(0)",
+    )
+    mem = opened(llm=model)
+    _talk(mem, "monday", "I work at Acme.", "Nice.", "My dog is called Rex.")
+    mem.reflect(scope=ADA)
+    _talk(mem, "tuesday", "The dog Bo is the one I have.", "Oh.", "I work at Initech.", at="2026-04-02")
+    mem.reflect(scope=ADA)
+    shown = json.loads(model.requests[-1].messages[-1].text)
+    assert sorted(one["summary"] for one in shown["existing_memories"]) == ["Ada has a dog called Rex.", "Ada works at Acme."]
+    assert [one["number"] for one in shown["new_memories"]] == [0, 1]
+
+
+def test_rules_end_nothing_that_a_model_wrote_of_one_session(opened: OpenMemory) -> None:
+    first = ("Ada has a Silverado.", "Ada's Silverado needs an oil change.", "Ada works night shifts.")
+    model = _model(_memories((first[0], [0]), (first[1], [0]), (first[2], [0]), ("Ada gets home from night shifts at 7.", [0])))
+    mem = opened(llm=model)
+    _talk(mem, "monday", "My Silverado needs an oil change, and I only get home from night shifts at 7.")
+    (report,) = mem.reflect(scope=ADA)
+    assert report.counts() == {"add": 4}
+
+
+def test_a_later_window_of_a_session_may_end_what_an_earlier_one_gave(opened: OpenMemory) -> None:
+    model = _model(
+        _memories(("Ada lives in Berlin.", [0])), _memories(("Ada lives in Hamburg.", [40])), update="0: Supersede(0)"
+    )
+    mem = opened(llm=model)
+    said = ["Let me tell you more of my day."] * 42
+    _talk(mem, "monday", "I live in Berlin.", *said[:39], "I mean, these days I live in Hamburg.")
+    mem.reflect(scope=ADA)
+    assert {entry.text: entry.state for entry in _kept(mem)} == {
+        "Ada lives in Berlin.": "superseded",
+        "Ada lives in Hamburg.": "active",
+    }
+
+
+def test_what_a_model_wrote_down_comes_before_what_was_said(opened: OpenMemory) -> None:
+    noted = "The user teaches furnaces at the Eastland career center."
+    mem = opened(llm=_model(_memories((noted, [0]))))
+    _talk(
+        mem,
+        "monday",
+        "Got it!! Eastland career center, I teach furnaces to kids there from Monday. What do I wear?",
+        "A clean shirt.",
+        "Ha. Where I work there was never a need for clean shirts, the van and the ladder did not mind.",
+    )
+    mem.reflect(scope=ADA)
+    first = mem.recall("Where do I work?", scope=ADA)[0]
+    assert first.text == noted
+    assert "noted" in {factor.name for factor in first.explanation}
 
 
 def test_an_earlier_session_reflected_on_later_does_not_overrule_a_later_one(opened: OpenMemory) -> None:

@@ -61,6 +61,20 @@ def test_what_they_do_not_say_is_rejected(summary: str, reason: str) -> None:
     assert _rejection(summary) == reason
 
 
+@pytest.mark.parametrize(
+    ("said", "summary"),
+    [
+        ("It has been like that since christmas.", "Ada's wrist has hurt since Christmas 2025, like that."),
+        ("I lost the tip of my finger in an auger in '93.", "Ada lost the tip of a finger in an auger in 1993."),
+        ("next: a jenkinsfile stage that caches node_modules", "Ada uses a stage of Jenkins that caches node modules."),
+        ("Later, after Grenoble.", "Ada will make a plan for three tickets to Lisbon after Grenoble."),
+    ],
+)
+def test_what_can_be_worked_out_is_believed(said: str, summary: str) -> None:
+    turn = Turn(session_id="s", number=2, role="user", speaker="Ada", at=datetime(2026, 3, 2, tzinfo=UTC), text=said)
+    assert rejection(Candidate(summary=summary, turns=(2,), speaker="Ada"), [turn], [*SAID, turn]) is None
+
+
 def test_the_turns_named_must_say_it_not_any_others() -> None:
     assert _rejection("Ada's sister Mia moved to Lisbon.", turns=(1,)) == "not in the evidence"
 

@@ -90,6 +90,7 @@ def test_actions_are_read_one_a_line() -> None:
         ("Merge(0, It is so (or not).)", Action(name="merge", indices=(0,), text="It is so (or not).")),
         ('Merge([0], "She said \\"no\\".")', Action(name="merge", indices=(0,), text='She said "no".')),
         ("[0]: Supersede(0).", Action(name="supersede", indices=(0,))),
+        ('update(0, "It is so now.")', Action(name="update", indices=(0,), text="It is so now.")),
     ],
 )
 def test_actions_may_be_worded_freely(line: str, action: Action) -> None:
@@ -97,18 +98,18 @@ def test_actions_may_be_worded_freely(line: str, action: Action) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["Merge(7, 'x')", "Merge(0)", 'Merge(0, "")', "Merge(-1, 'x')", "Delete(0)", "5: Add()", "Supersede()", ""]
+    "line", ["Merge(7, 'x')", "Merge(0)", 'Merge(0, "")', "Merge(-1, 'x')", "Update(0)", "Delete(0)", "5: Add()", "Supersede()", ""]
 )
 def test_what_cannot_be_done_is_left_out(line: str) -> None:
     assert read_actions(line, [1]) == {}
 
 
 @given(
-    st.text(alphabet="0123456789:.()[]\"', AddMergeSupersdCoct\n", max_size=200),
+    st.text(alphabet="0123456789:.()[]\"', AddMergeUpdatSupersdCoct\n", max_size=200),
     st.lists(st.integers(0, 3), max_size=4),
 )
 def test_any_text_gives_only_actions_within_what_was_shown(answer: str, shown: list[int]) -> None:
     for number, action in read_actions(answer, shown).items():
         assert number < len(shown)
         assert action.name == "add" or 0 <= max(action.indices) < shown[number]
-        assert action.name != "merge" or action.text
+        assert action.name not in ("merge", "update") or action.text

@@ -183,6 +183,9 @@ def altered(value: T, /, **fields: Any) -> T:  # any field of it
     return made
 
 
+READ_BY_MODEL = "reflection by model"
+"""The source of a memory that a model wrote when it read a session."""
+
 FACTOR_WORDS: dict[str, tuple[str, str]] = {
     "terms": ("same words", "it has your words"),
     "meaning": ("similar meaning", "its meaning is close"),
@@ -202,6 +205,7 @@ FACTOR_WORDS: dict[str, tuple[str, str]] = {
     "whose": ("about somebody else", ""),
     "off_topic": ("shares words, but is on another topic", ""),
     "by_whom": ("said by somebody else than is asked about", ""),
+    "noted": ("written down from what was said", ""),
     "direct": ("says what was or may be, or does not speak of you", ""),
     "told": ("told", "you told me, and it still holds"),
     "rare": ("shares a rare name", ""),

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from wellworn.core.clock import Clock, aware
 from wellworn.core.errors import InvalidInput, NotFound
-from wellworn.core.values import LAYERS, Entry, Partition, Receipt, Scope
+from wellworn.core.values import READ_BY_MODEL, LAYERS, Entry, Partition, Receipt, Scope
 from wellworn.ingest.validate import checked_flag, checked_ids, checked_layer, checked_session_id
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Record, RecordFilter, Removed, Selection, Store, Tx
@@ -142,6 +142,9 @@ class Forgetter:
         missing = [entry_id for entry_id in ids if entry_id not in found]
         if missing:
             raise NotFound("entry", str(missing[0]), "nothing was forgotten")
+        notes = [id for id, entry in found.items() if entry.kind != "episode"]
+        drawn = [link.source for link in tx.links(notes, types=["derived_from"]) if link.target in notes]
+        found |= {id: one for id, one in tx.get(partitions, drawn).items() if one.source == READ_BY_MODEL}  # has their words
         removed: list[Removed] = []
         shareable = [id for id, entry in found.items() if entry.kind in SHAREABLE]
         copied = self._remove_copies(tx, partitions, shareable, now)

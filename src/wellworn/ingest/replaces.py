@@ -47,6 +47,9 @@ _WEIGHTS = {
 """By whether a fitted model says how near they are and whether they are English: bias, near by that model, near, near without
 names, ends an old name, tells a change, both have names or none, and the logarithms of the chance of one topic and of how many
 telling words each has. Those for English were fitted on lives and on real chats, in which nearly all that is near replaces nothing."""
+_OF_NOTES, _IN_COMMON = (-4.7, 0.0, 2.0, 2.0, 0.7, 0.8, 0.7, 0.3, 0.0), 4.5
+"""The same for notes about a person, and for the share of their words that both have. Who takes notes takes many on one matter: of
+those that a language model took in eighteen lives, the others ended four, three of them wrongly, for each two that these end."""
 _NO_TOPIC = 0.01  # the least chance of one topic that is looked at
 _SAME_TOPIC, _OTHER_TOPICS = 0.25, 0.005
 """From this chance of one topic on, two statements are about the same thing whatever its name; below that, about others."""
@@ -257,8 +260,13 @@ def _probability(old: Statement, new: Statement, stated: bool, spoken: bool, nea
     ends, topic = bool(before.names & after.ended), math.log(agreement(before, after) + _NO_TOPIC)
     length = math.log1p(len(before.content)) + math.log1p(len(after.content))
     looks = (1.0, nearness or 0.0, near, without_names, ends, after.tells_change, both_have_names, topic, length)
-    weights = _WEIGHTS[nearness is not None, _english(before, after)]
+    english = _english(before, after)
+    notes = english and not (spoken or stated) and old.is_note and new.is_note
+    weights = _OF_NOTES if notes else _WEIGHTS[nearness is not None, english]
     score = sum(weight * value for weight, value in zip(weights, looks, strict=True))
+    if notes:
+        shared, either = before.result_words & after.result_words, before.result_words | after.result_words
+        score += _IN_COMMON * len(shared) / max(1, len(either))
     if before.names & after.ended and "died" in words(after.said):
         score += _DIED
     return min(most, 1.0 if asserts else _UNSURE, 1 / (1 + math.exp(-score)))

@@ -276,6 +276,11 @@ class Statement:
         return None if own == self.text else (found[1].lower().removeprefix("the "), Statement(own))
 
     @cached_property
+    def is_note(self) -> bool:
+        """It does not speak of itself: "The user lives in Oslo", "Kim's cat …"."""
+        return SPEAKER.isdisjoint(words(self.text))
+
+    @cached_property
     def parts(self) -> list[str]:
         """The statements of a text, each with its subject."""
         found = []

@@ -154,7 +154,7 @@ def day(at: datetime, now: datetime) -> str:
 def _source(entry: Entry) -> str:
     if entry.source in ("assistant", "ai", "model"):
         return "I said"
-    if entry.source in ("user", "human", "reflection", "interaction"):
+    if entry.source in ("user", "human", "interaction") or entry.source.startswith("reflection"):
         return "You told me"
     if entry.kind == "episode" and entry.speaker:
         return f"{entry.speaker} said"
@@ -163,7 +163,7 @@ def _source(entry: Entry) -> str:
 
 def _words_of(entry: Entry) -> str:
     """The person's own words, where an entry rests on them; else its text."""
-    words = re.sub(r"^\w[\w .-]{0,60}: ", "", entry.evidence) if entry.source == "reflection" else entry.text
+    words = re.sub(r"^\w[\w .-]{0,60}: ", "", entry.evidence) if entry.source.startswith("reflection") else entry.text
     return " ".join((words if words and "\n" not in words else entry.text).split())
 
 

@@ -384,9 +384,9 @@ class PartsBank:
             if decision.action == "same":
                 continue
             evidence = evidence_of(turns[n] for n in decision.candidate.turns)
-            text, kind = decision.candidate.summary, decision.candidate.kind
+            text, kind = decision.text if olds and decision.text else decision.candidate.summary, decision.candidate.kind
             if decision.action == "merge" and olds:
-                text, kind, evidence = decision.text, olds[0].kind, f"{olds[0].evidence}\n{evidence}"
+                kind, evidence = olds[0].kind, f"{olds[0].evidence}\n{evidence}"
             new = Entry(
                 id=str(uuid4()),
                 partition=user.home(),

@@ -42,7 +42,7 @@ class Proposal:
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateDecision:
-    """What to do with a new memory; `olds` are the ones concerned, `text` is what a merge makes of both."""
+    """What to do with a new memory; `olds` are the ones concerned, `text` is what becomes of both, if it is another."""
 
     candidate: Candidate
     action: UpdateName
@@ -54,6 +54,11 @@ class UpdateDecision:
     def old(self) -> Entry | None:
         return self.olds[0] if self.olds else None
 
+    @property
+    def draws_on_old(self) -> bool:
+        """Whether what is written also tells what the old memory told."""
+        return bool(self.olds and self.text) and (self.action == "merge" or self.text != self.candidate.summary)
+
 
 _BY_RELATION: dict[Relation, tuple[UpdateName, str]] = {
     "same": ("same", "says the same"),
@@ -64,31 +69,31 @@ _BY_RELATION: dict[Relation, tuple[UpdateName, str]] = {
 
 
 def decide(proposals: Sequence[Proposal], model: Model | None, *, among_people: bool = False) -> list[UpdateDecision]:
-    """One decision for each proposal, in order. What was said within the session is compared by rules.
+    """One decision for each proposal, in order.
 
-    People who talk to each other tell of much that is new and ends nothing: then rules replace nothing.
+    People who talk to each other tell of much that is new and ends nothing: then rules replace nothing. Nor do they where a
+    model wrote the memories: it leaves one out at most.
     """
     decided: list[UpdateDecision] = []
     ended: set[str] = set()
     for one in proposals:
         holding = [old for old in (*one.similar, *one.earlier) if old.id not in ended]
-        decided.append(_by_rules(one.candidate, holding, ends=not among_people))
+        decided.append(_by_rules(one.candidate, holding, ends=model is None and not among_people))
         ended.update(old.id for old in decided[-1].olds if decided[-1].action == "supersede")
     if model is None:
         return decided
     # What is there already word for word, and what resembles nothing, needs no model.
-    open_ = [n for n, proposal in enumerate(proposals) if proposal.similar and decided[n].action != "same"]
+    open_ = [n for n, one in enumerate(proposals) if (one.similar or one.earlier) and decided[n].action != "same"]
     for start in range(0, len(open_), BATCH):
         batch = open_[start : start + BATCH]
+        shown = {old.id: old for n in batch for old in (*proposals[n].similar, *proposals[n].earlier)}
         try:
-            actions = _asked(model, [proposals[n] for n in batch])
+            actions = _asked(model, [proposals[n].candidate for n in batch], [*shown.values()])
         except BudgetExceeded:
             break
         for place, action in actions.items():
             n = batch[place]
-            wanted = _by_model(proposals[n], action)
-            ends = not among_people
-            decided[n] = decided[n] if wanted is None else _with_session(wanted, proposals[n], ends=ends)
+            decided[n] = _by_model(proposals[n].candidate, action, [*shown.values()]) or decided[n]
     return decided
 
 
@@ -107,55 +112,50 @@ def _by_rules(new: Candidate, existing: Sequence[Entry], *, ends: bool) -> Updat
     return UpdateDecision(candidate=new, action="add", why="new")
 
 
-def _with_session(decision: UpdateDecision, proposal: Proposal, *, ends: bool) -> UpdateDecision:
-    """A model's decision on what is stored, with what the same session has said and taken back."""
-    within = _by_rules(proposal.candidate, proposal.earlier, ends=ends)
-    if within.action != "supersede":
-        return decision
-    if decision.action == "supersede":
-        return replace(decision, olds=(*decision.olds, *within.olds))
-    return within if decision.action == "add" else decision
+def _asked(model: Model, new: Sequence[Candidate], existing: Sequence[Entry]) -> dict[int, Action]:
+    most = 120 * len(new) + 40
+    request = Request.of(prompt("update"), _data(new, existing), purpose="update", max_output_tokens=most)
+    return read_actions(model.complete(request).text, [len(existing)] * len(new))
 
 
-def _asked(model: Model, proposals: Sequence[Proposal]) -> dict[int, Action]:
-    most = 120 * len(proposals) + 40
-    request = Request.of(prompt("update"), _data(proposals), purpose="update", max_output_tokens=most)
-    return read_actions(model.complete(request).text, [len(proposal.similar) for proposal in proposals])
-
-
-def _data(proposals: Sequence[Proposal]) -> str:
-    """The new memories and what each is like, as JSON: nothing in it can end the data."""
-    shown = [
-        {
-            "number": number,
-            "new_summary": escape(proposal.candidate.summary),
-            "history_summaries": [
-                {"index": index, "summary": escape(entry.text), "date": entry.at.date().isoformat()}
-                for index, entry in enumerate(proposal.similar)
-            ],
-        }
-        for number, proposal in enumerate(proposals)
+def _data(new: Sequence[Candidate], existing: Sequence[Entry]) -> str:
+    """The memories as JSON, one on each line: nothing in it can end the data."""
+    old = [
+        {"index": index, "date": entry.at.date().isoformat(), "summary": escape(entry.text)}
+        for index, entry in enumerate(existing)
     ]
-    return json.dumps({"new_memories": shown}, ensure_ascii=False, indent=1)
+    said = [{"number": number, "summary": escape(one.summary)} for number, one in enumerate(new)]
+    lines = (",\n".join(json.dumps(one, ensure_ascii=False) for one in part) for part in (old, said))
+    return '{{"existing_memories": [\n{}\n], "new_memories": [\n{}\n]}}'.format(*lines)
 
 
-def _by_model(proposal: Proposal, action: Action) -> UpdateDecision | None:
+def _by_model(new: Candidate, action: Action, existing: Sequence[Entry]) -> UpdateDecision | None:
     """The model's wish as a decision, or None when it cannot be trusted."""
-    candidate = proposal.candidate
     if action.name == "add":
-        return UpdateDecision(candidate=candidate, action="add", why="model: new")
-    olds = tuple(proposal.similar[index] for index in action.indices)
+        return UpdateDecision(candidate=new, action="add", why="model: new")
+    olds = tuple(existing[index] for index in action.indices)
     if action.name == "merge":
-        if not _says_both(action.text, olds[0].text, candidate.summary):
+        if not _says_both(action.text, olds[0].text, new.summary):
             return None
-        return UpdateDecision(candidate=candidate, action="merge", olds=olds, text=action.text, why="model: same topic")
-    why = "model: was true before" if action.name == "supersede" else "model: was wrong"
-    return UpdateDecision(candidate=candidate, action=action.name, olds=olds, why=why)
+        return UpdateDecision(candidate=new, action="merge", olds=olds, text=action.text, why="model: same topic")
+    if action.name == "correct":
+        return UpdateDecision(candidate=new, action="correct", olds=olds, why="model: was wrong")
+    text = action.text if _is_made_of(action.text, olds[0].text, new.summary) else ""
+    return UpdateDecision(candidate=new, action="supersede", olds=olds, text=text, why="model: was true before")
 
 
 def _says_both(merged: str, old: str, new: str) -> bool:
     """Whether a merged text is made of the two and has lost neither."""
-    words, first, second = set(terms(merged)), set(terms(old)), set(terms(new))
-    known = len(words & (first | second)) >= MIN_KNOWN_SHARE * len(words)
-    kept = all(len(words & part) >= MIN_KEPT_SHARE * len(part) for part in (first, second))
-    return bool(words) and known and kept
+    return _is_made_of(merged, old, new) and _keeps(merged, old)
+
+
+def _is_made_of(text: str, old: str, new: str) -> bool:
+    """Whether a text has the words of the two, and has not lost the new one."""
+    words = set(terms(text))
+    known = len(words & {*terms(old), *terms(new)}) >= MIN_KNOWN_SHARE * len(words)
+    return bool(words) and known and _keeps(text, new)
+
+
+def _keeps(text: str, part: str) -> bool:
+    kept = set(terms(part))
+    return len(kept & set(terms(text))) >= MIN_KEPT_SHARE * len(kept)

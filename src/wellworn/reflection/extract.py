@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache, partial
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import BudgetExceeded, ReplyUnreadable
@@ -85,7 +85,7 @@ def windows(turns: Sequence[Turn], start: int = 0) -> list[Window]:
 # -- evidence ----------------------------------------------------------------------------------------------------------
 
 MIN_SHARE = 0.3
-"""Of a summary's words that must stand in the turns it names."""
+"""Of a summary's words that must have been said; one of them in a turn that it names."""
 _SAID_OF_ANYONE = frozenset({"user", "users", "assistant", "speaker", "person", "they", "their", "he", "she"})
 _MONTHS = "january february march april may june july august september october november december".split()  # noqa: SIM905
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()  # noqa: SIM905
@@ -96,6 +96,7 @@ _DATE = regex(
     re.IGNORECASE,
 )
 _NUMBER = regex(r"\d+(?:[.,:]\d+)*")
+_YEAR = regex(r"(?:19|20)\d\d")
 _NAME = regex(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'’-]*")
 _TO_TWENTY = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
@@ -112,13 +113,14 @@ def rejection(candidate: Candidate, turns: Sequence[Turn], around: Sequence[Turn
     own = _content(candidate.summary) - _terms_of(about) - _generic()
     if not own:
         return "says nothing"
-    said = _terms_of(turn.text for turn in turns)
-    if len(own & said) < MIN_SHARE * len(own):
-        return "not in the evidence"
     everything = [turn.text for turn in around]
-    if not _numbers(candidate.summary) <= _all_numbers(everything, around):
+    if own.isdisjoint(_terms_of(turn.text for turn in turns)) or len(own & _terms_of(everything)) < MIN_SHARE * len(own):
+        return "not in the evidence"
+    numbers = _all_numbers(everything, around)
+    if any(number not in numbers and not (_YEAR.fullmatch(number) and number[2:] in numbers) for number in _numbers(candidate.summary)):
         return "invented number"
-    if not _names(candidate.summary) <= _terms_of([*everything, *about]) | _generic():
+    known, spoken = _terms_of([*everything, *about]) | _generic(), " ".join(everything).lower()
+    if any(name.lower() not in spoken and not known.issuperset(terms(name)) for name in _names(candidate.summary)):
         return "invented name"
     return None
 
@@ -160,18 +162,18 @@ def _all_numbers(texts: Iterable[str], turns: Iterable[Turn]) -> set[str]:
         found.update(part for number in numbers for part in re.split(r"[.:]", number))
         found.update(_SPELLED[word] for word in words(text) if word in _SPELLED)
     for turn in turns:
-        found.update({str(turn.at.year), str(turn.at.month), str(turn.at.day), str(turn.at.year + 1)})
+        found.update(map(str, (turn.at.year - 1, turn.at.year, turn.at.year + 1, turn.at.month, turn.at.day)))
     return found
 
 
-def _names(text: str) -> set[int]:
-    """Terms of the capitalised words inside a summary's sentences."""
-    return {term for name in _NAME.findall(_DATE.sub(" ", text)) for term in terms(name)}
+def _names(text: str) -> list[str]:
+    """The capitalised words inside a summary's sentences."""
+    return _NAME.findall(_DATE.sub(" ", text))
 
 
 # -- proposals ---------------------------------------------------------------------------------------------------------
 
-EXTRACT_TOKENS = 2_000
+EXTRACT_TOKENS = 3_000
 UNUSED = "the model kept nothing of it"
 MAX_TURN_CHARS = 8_000
 """Of one turn that a model is shown; rules read all of it."""
@@ -189,6 +191,8 @@ class Extracted:
     """Why a turn gave no memory, by its number."""
     fallback: str = ""
     """Why rules answered although there is a model."""
+    starts: tuple[int, ...] = ()
+    """The first turn of each window."""
 
 
 class Extract(Protocol):
@@ -259,17 +263,17 @@ def _line(turn: Turn, mark: str) -> str:
 # Read with suspicion: whatever comes, what leaves here is well-formed or counted as dropped.
 #
 #     {"extracted_memories": [{"summary": "…", "reference": [0, 2]}]}   or the single word NO_TRAIT
-#     0: Add()    1: Merge(2, "…")    2: Supersede(0)    3: Correct(1)  one action per line
+#     0: Add()    1: Merge(2, "…")    2: Update(1, "…")    3: Supersede(0)    4: Correct(1)  one action per line
 
 NOTHING = "NO_TRAIT"
 MAX_SUMMARY_CHARS = 600
-MOST_MEMORIES = 24
+MOST_MEMORIES = 32
 """Memories from one window at most; what comes beyond is dropped and counted."""
 MODEL_CONFIDENCE = 0.8
 _KINDS: dict[str, Kind] = {"fact": "fact", "preference": "preference", "pattern": "pattern"}
 _DIGITS = regex(r"\d{1,9}")
 
-ActionName = Literal["add", "merge", "supersede", "correct"]
+ActionName = Literal["add", "merge", "update", "supersede", "correct"]
 
 
 def read_memories(answer: str, numbers: Collection[int]) -> tuple[list[Candidate], Counter[str]]:
@@ -357,11 +361,11 @@ class Action:
 
 
 _LINE = regex(
-    r"^[\s>*`-]*(?:\[?#?(?P<number>\d{1,4})\]?\s*[:.)-]\s*)?(?P<name>add|merge|supersede|correct)\s*\((?P<inside>.*)$",
+    r"^[\s>*`-]*(?:\[?#?(?P<number>\d{1,4})\]?\s*[:.)-]\s*)?(?P<name>add|merge|update|supersede|correct)\s*\((?P<inside>.*)$",
     re.IGNORECASE,
 )
 _INSIDE = regex(r"\s*[\"']?\[?(?P<index>\d{1,4})\]?[\"']?\s*(?:,(?P<text>.*))?\s*\)?[\s`.;]*$")
-_NAMES: dict[str, ActionName] = {"add": "add", "merge": "merge", "supersede": "supersede", "correct": "correct"}
+_NAMES: dict[str, ActionName] = {name: name for name in get_args(ActionName)}
 
 
 def read_actions(answer: str, shown: list[int]) -> dict[int, Action]:
@@ -386,16 +390,17 @@ def read_actions(answer: str, shown: list[int]) -> dict[int, Action]:
 
 
 def _action(name: ActionName, inside: str, shown: int) -> Action | None:
-    """The action with its places: one for a merge, any number for what supersedes or corrects."""
+    """The action with its places: one for a merge or an update, which have a text, any number for what supersedes or corrects."""
     if name == "add":
         return Action(name="add")
     match = _INSIDE.match(inside[:5_000])
     if match is None:
         return None
-    text = one_line(_unquoted(match["text"] or "")) if name == "merge" else ""
-    if name == "merge" and (not text or len(text) > 2 * MAX_SUMMARY_CHARS):
+    texts = name in ("merge", "update")
+    text = one_line(_unquoted(match["text"] or "")) if texts else ""
+    if texts and (not text or len(text) > 2 * MAX_SUMMARY_CHARS):
         return None
-    more = "" if name == "merge" else match["text"] or ""
+    more = "" if texts else match["text"] or ""
     indices = tuple(dict.fromkeys(map(int, [match["index"], *_DIGITS.findall(more)])))
     return Action(name=name, indices=indices, text=text) if max(indices) < shown else None
 

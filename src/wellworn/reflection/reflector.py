@@ -13,7 +13,7 @@ from datetime import datetime
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import NotFound, WellwornError
 from wellworn.core.spans import span
-from wellworn.core.values import Entry, Link, Partition, Trust, Turn
+from wellworn.core.values import READ_BY_MODEL, Entry, Link, Partition, Trust, Turn
 from wellworn.core.wellformed import count_tokens
 from wellworn.ingest.outdate import INSTANT, end_with_turns, outdate
 from wellworn.ingest.remember import MAX_LEARNED_CONFIDENCE, REPEAT_CONFIDENCE_STEP, Writer, keep
@@ -36,8 +36,8 @@ MEMORY_KINDS = ("fact", "preference", "pattern", "note")
 MOST_EARLIER = 40
 """Memories of the same session that a new one is compared with."""
 MOST_TRIES = 4
-SIMILAR = 5
-"""Existing memories that a new one is compared with (the paper's K)."""
+SIMILAR = 8
+"""Existing memories that a new one is compared with."""
 
 ModelFor = Callable[[Partition, str], Meter | None]
 """The model for a session of a partition, metered, or None."""
@@ -84,6 +84,7 @@ class Reflector:
             session_id=session_id,
             turns=by_number,
             trust=read.trust,
+            source=SOURCE if found.by == "rules" else READ_BY_MODEL,
         )
         report = Reflection(
             session_id=session_id,
@@ -98,9 +99,13 @@ class Reflector:
         decisions: list[UpdateDecision] = []
         for attempt in range(1, MOST_TRIES + 1):
             seq, before = self._seq(partition), proposals
-            proposals = [self._proposal(number, drafts, found.candidates, partition) for number in range(len(drafts))]
+            proposals = [
+                self._proposal(one, _said_before(number, drafts, found), partition)
+                for number, one in enumerate(found.candidates)
+            ]
             if proposals != before:  # a model is asked again only where there is something else to decide on
-                decisions = decide(proposals, model, among_people=_among_people(read.turns))
+                decider = None if found.by == "rules" else model
+                decisions = decide(proposals, decider, among_people=_among_people(read.turns))
             steps = prepare(decisions, drafts, self._writer, by_number)
             try:
                 with self._writer.transact(tenant=partition.tenant) as tx:
@@ -138,30 +143,37 @@ class Reflector:
         dropped: Counter[str] = Counter()
         skipped = dict.fromkeys(sorted(read.unread), "not said by a person")
         by, fallback = "rules" if model is None else model.name, ""
-        for window in windows(read.turns, read.start):
+        parts = windows(read.turns, read.start)
+        for window in parts:
             part = extract(window, user=user)
             found += part.candidates
             dropped.update(part.dropped)
             skipped.update(part.skipped)
             if part.fallback:
                 by, fallback = part.by, part.fallback
-        return Extracted(candidates=group_same(found), dropped=dropped, skipped=skipped, by=by, fallback=fallback)
-
-    def _proposal(
-        self, number: int, drafts: Sequence[Entry], candidates: Sequence[Candidate], partition: Partition
-    ) -> Proposal:
-        """A new memory with the existing ones most like it."""
-        text = candidates[number].summary
-        found = self._searcher.similar(text, partition=partition, k=SIMILAR, kinds=MEMORY_KINDS)
-        return Proposal(
-            candidate=candidates[number],
-            similar=[entry for entry, _ in found],
-            earlier=drafts[max(0, number - MOST_EARLIER) : number],
+        starts = tuple(window.turns[0].number for window in parts)
+        return Extracted(
+            candidates=group_same(found), dropped=dropped, skipped=skipped, by=by, fallback=fallback, starts=starts
         )
+
+    def _proposal(self, candidate: Candidate, earlier: Sequence[Entry], partition: Partition) -> Proposal:
+        """A new memory with the existing ones most like it."""
+        found = self._searcher.similar(candidate.summary, partition=partition, k=SIMILAR, kinds=MEMORY_KINDS)
+        return Proposal(candidate=candidate, similar=[entry for entry, _ in found], earlier=earlier)
 
     def _seq(self, partition: Partition) -> int:
         head = self._store.heads([partition])[0]
         return 0 if head is None else head.seq
+
+
+def _said_before(number: int, drafts: Sequence[Entry], found: Extracted) -> Sequence[Entry]:
+    """What the same session gave before a memory. A model has seen what stands in one window with it, and said how it is
+    after all that."""
+    known = drafts[:number]
+    if found.by != "rules":
+        began = max((start for start in found.starts if start <= found.candidates[number].turns[0]), default=0)
+        known = [draft for draft in known if max(draft.turn_refs) < began]
+    return known[-MOST_EARLIER:]
 
 
 def _note(tx: Tx, partition: Partition, report: Reflection, now: datetime) -> None:
@@ -208,6 +220,7 @@ def drafted(
     session_id: str,
     turns: Mapping[int, Turn],
     trust: Mapping[int, Trust],
+    source: str,
 ) -> list[Entry]:
     """The proposed memories as entries that are not stored yet."""
     now = writer.clock()
@@ -226,7 +239,7 @@ def drafted(
             session_id=session_id,
             turn_refs=sorted(candidate.turns),
             evidence=evidence_of(said)[:MAX_EVIDENCE_CHARS],
-            source=SOURCE,
+            source=source,
             speaker=None if named else candidate.speaker,
             confidence=candidate.confidence,
             at=at,
@@ -251,10 +264,7 @@ def prepare(
             taken.update(old.id for old in olds if decision.action != "same")
             decision = replace(decision, olds=tuple(olds)) if olds else replace(decision, action="add", olds=())
         planned.append(decision)
-    entries = [
-        _merged(decision, draft, writer, now) if decision.action == "merge" else draft
-        for decision, draft in zip(planned, drafts, strict=True)
-    ]
+    entries = [_decided(decision, draft, writer, now) for decision, draft in zip(planned, drafts, strict=True)]
     return [
         PlannedWrite(
             decision=decision,
@@ -266,16 +276,26 @@ def prepare(
     ]
 
 
+def _decided(decision: UpdateDecision, new: Entry, writer: Writer, now: datetime) -> Entry:
+    """The entry that a decision leads to: the new one, with what still holds of the old, or the old one with both."""
+    if decision.action == "merge":
+        return _merged(decision, new, writer, now)
+    if not decision.draws_on_old:
+        return new
+    text = writer.scrubbing.stored(new.partition)(decision.text)
+    new = replace(new, text=text, token_count=count_tokens(text), evidence=_evidence_of_both(decision.olds[0], new))
+    return replace(new, content_hash=content_hash(new))
+
+
 def _merged(decision: UpdateDecision, new: Entry, writer: Writer, now: datetime) -> Entry:
     """The existing memory as the merge leaves it: the text that says both, resting on the evidence of both."""
     old = decision.olds[0]
-    evidence = old.evidence if new.evidence in old.evidence else f"{old.evidence}\n{new.evidence}"
     surer = max(old.confidence, min(MAX_LEARNED_CONFIDENCE, round(old.confidence + REPEAT_CONFIDENCE_STEP, 6)))
     text = writer.scrubbing.stored(new.partition)(decision.text)
     merged = replace(
         old,
         text=text,
-        evidence=evidence[:MAX_EVIDENCE_CHARS],
+        evidence=_evidence_of_both(old, new),
         confidence=surer,
         at=max(old.at, new.at),
         trust="untrusted" if "untrusted" in (old.trust, new.trust) else "trusted",
@@ -283,6 +303,11 @@ def _merged(decision: UpdateDecision, new: Entry, writer: Writer, now: datetime)
         updated_at=max(now, old.updated_at),
     )
     return replace(merged, content_hash=content_hash(merged))
+
+
+def _evidence_of_both(old: Entry, new: Entry) -> str:
+    evidence = old.evidence if new.evidence in old.evidence else f"{old.evidence}\n{new.evidence}"
+    return evidence[:MAX_EVIDENCE_CHARS]
 
 
 def write(tx: Tx, steps: Sequence[PlannedWrite], now: datetime) -> list[ReflectedMemory]:
@@ -306,6 +331,8 @@ def _write(tx: Tx, step: PlannedWrite, written: Mapping[str, str], now: datetime
     else:
         entry_id = keep(tx, record, now)
     link_to_turns(tx, entry_id, step.said, record.entry.partition, now)
+    if decision.draws_on_old and decision.action != "merge":
+        _link_to_source(tx, entry_id, olds[0], now)
     if decision.action in ("supersede", "correct"):
         for old in olds:
             if old.id != entry_id and old.state in ("active", "flagged"):
@@ -360,12 +387,24 @@ def link_to_turns(tx: Tx, entry_id: str, said: Sequence[Turn], partition: Partit
     )
 
 
+def _link_to_source(tx: Tx, entry_id: str, old: Entry, now: datetime) -> None:
+    """Say that an entry tells what an old one told: it rests on the same turns, and is forgotten with them."""
+    turns = [link.target for link in tx.links([old.id], types=["derived_from"]) if link.source == old.id]
+    tx.add_links(
+        [
+            Link(source=entry_id, target=one, type="derived_from", automatic=True, created_at=now)
+            for one in turns or [old.id]
+            if one != entry_id
+        ]
+    )
+
+
 def _reported(step: PlannedWrite, entry_id: str) -> ReflectedMemory:
     """The step for a report."""
     decision, entry = step.decision, step.record.entry
     return ReflectedMemory(
         action=decision.action,
-        text=entry.text if decision.action == "merge" else decision.candidate.summary,
+        text=entry.text if decision.draws_on_old else decision.candidate.summary,
         kind=entry.kind,
         turns=decision.candidate.turns,
         evidence=evidence_of(step.said),

@@ -29,6 +29,8 @@ def confidence_of(ranked: Ranked, profile: Profile, *, embeds: bool) -> float | 
     if not len(ranked.rows):
         return 0.0
     score = float(ranked.scores[0])
+    if "noted" in ranked.names:
+        score -= float(ranked.values[0, ranked.names.index("noted")])  # who wrote it says nothing of whether it answers
     if embeds:
         of_another = "whose" in ranked.names and ranked.values[0, ranked.names.index("whose")] < 0
         near = 0.0 if of_another else float(ranked.values[0, ranked.names.index("meaning")])

@@ -39,7 +39,7 @@ from wellworn.search.filters import Filters
 from wellworn.search.profiles import Profile, profile_named
 from wellworn.search.ram import RAM_MB, Ram
 from wellworn.search.score import FACTORS, FEATURES, Ranked, Values, diversify, factors, features
-from wellworn.search.truth import by_whom, newer_first, on_topic, own_first, settle, specific_first
+from wellworn.search.truth import by_whom, newer_first, noted_first, on_topic, own_first, settle, specific_first
 from wellworn.store.port import Store
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class Searcher:
         ranked = context.with_linked(factors(context.view))
         if refine is not None:
             ranked = refine(ranked, context)
-        ranked = by_whom(on_topic(ranked, context), context)
+        ranked = noted_first(by_whom(on_topic(ranked, context), context), context)
         before = specific_first(own_first(ranked, context), context)
         ranked = newer_first(settle(before, context), context)
         if ranked is not before:

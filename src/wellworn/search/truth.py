@@ -12,13 +12,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from wellworn.core.clock import to_micros
-from wellworn.core.values import KINDS, Entry, Partition
+from wellworn.core.values import KINDS, READ_BY_MODEL, Entry, Partition
 from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, SURE, leaves, may_follow, may_replace, probability
 from wellworn.ingest.statement import Statement, agreement, read, told_by
 from wellworn.ingest.terms import Trait, terms, words
 from wellworn.ingest.topics import topics
 from wellworn.ingest.utterance import asks_assistant, corrects, only_asks, tells
 from wellworn.ingest.whose import about_another
+from wellworn.learning.past import source_code
 from wellworn.models.port import Matrix
 from wellworn.search.arms import Scores
 from wellworn.search.bank import Bank, Mask, Rows
@@ -56,6 +57,8 @@ NOT_OWN = 0.15
 NOT_ASSISTANT, NOT_PERSON, PERHAPS_PERSON = 0.8, 0.4, 0.2
 """The share that an entry loses which a person said, where the question asks what the assistant said; which the assistant said,
 where one asks about oneself; and where it is open of whom one asks."""
+NOTED = 0.7
+"""The share of its score that an entry gains which a model wrote down when it read a session: it tells one thing, in plain words."""
 ANSWER = 0.8
 """The share of its turn's score that an answer of the assistant has at least, where the question asks for it."""
 SHORT_QUERY = 80
@@ -84,6 +87,7 @@ _SURELY = math.log1p(1 / FAINT)
 _COMPARED = frozenset({"episode", "fact", "preference", "note"})
 _COMPARED_CODES = [KINDS.index(kind) for kind in sorted(_COMPARED)]
 _WAS = frozenset({"did", "was", "were", "had", "ever", "once", "first"})
+_BY_MODEL = source_code(READ_BY_MODEL)
 _SILENT = int(Trait.ASKS | Trait.REACTS | Trait.ASSISTANT)
 
 
@@ -434,6 +438,14 @@ def by_whom(ranked: Ranked, context: SearchContext) -> Ranked:
     by_assistant = _of_assistant(context.bank, ranked.rows)
     lost = np.where(by_assistant, NOT_PERSON if read(context.query).of_speaker else PERHAPS_PERSON, 0.0)
     return ranked.with_factor("by_whom", -lost * np.maximum(ranked.scores, 0.0), 1.0) if by_assistant.any() else ranked
+
+
+def noted_first(ranked: Ranked, context: SearchContext) -> Ranked:
+    """The ranking with what a model wrote down of a session above what was said there."""
+    noted = context.bank.column("source", ranked.rows) == _BY_MODEL
+    if not noted.any() or not context.bounds.profile.margin or asks_assistant(context.query):
+        return ranked
+    return ranked.with_factor("noted", np.where(noted, NOTED, 0.0) * np.maximum(ranked.scores, 0.0), 1.0)
 
 
 def _answers_first(ranked: Ranked, context: SearchContext) -> Ranked:
