@@ -59,7 +59,9 @@ class Reader:
     def __call__(self, prompt: str) -> str:
         if (begin := prompt.rfind('{"existing_memories"')) >= 0:
             return self._decided(json.loads(prompt[begin:]))
-        first = prompt.rsplit("<dialogue>", 1)[1].split(" | ", 3)[3].split("\nTurn 1 | ")[0].removesuffix("\n</dialogue>")
+        first = (
+            prompt.rsplit("<dialogue>", 1)[1].split(" | ", 3)[3].split("\nTurn 1 | ")[0].removesuffix("\n</dialogue>")
+        )
         return json.dumps({"extracted_memories": self._read[first]})
 
     def _decided(self, data: dict[str, Any]) -> str:
@@ -124,7 +126,9 @@ def run(part: str, *, embedder: str, read: bool = False) -> Report:
                         figures |= {(kind, name): so, ("all", name): so}
                     if model is not None and vectors is not None:
                         nearest = by_cosine(turns, vectors, question["ask"], model)
-                        figures |= {("all, by cosine", name): so for name, so in judged(nearest, question, None).items()}
+                        figures |= {
+                            ("all, by cosine", name): so for name, so in judged(nearest, question, None).items()
+                        }
                 for key, so in figures.items():
                     values[key].append((number, 100.0 * so))
     rows = [[kind, *(interval(values[kind, name]) for name in NAMES)] for kind in (*KINDS, "all", "all, by cosine")]

@@ -284,7 +284,7 @@ def test_and_after_every_n_turns() -> None:
     for text in ("I have a dog.", "It barks.", "I have a cat.", "It purrs."):
         ask(agent, text)
     assert parts.texts() == ["The user has a cat.", "The user has a dog."]
-    assert "dog" not in str(parts.model.seen[-1][-1].content).split("history")[0]
+    assert "dog" not in str(parts.model.seen[-1][-1].content).split("new_memories")[1]
 
 
 def test_turns_wait_for_an_end_unless_there_is_no_reflection() -> None:

@@ -170,7 +170,7 @@ def test_one_user_in_parallel_sessions_loses_nothing(memory: Memory) -> None:
 def test_on_parts_of_ones_own_every_citation_counts_and_every_memory_stays() -> None:
     def finds(messages: list[BaseMessage]) -> str:
         said = re.findall(r"number (\d+)", str(messages[-1].content))
-        if "history_summaries" in str(messages[-1].content):
+        if "existing_memories" in str(messages[-1].content):
             return "0: Add()"
         return json.dumps({"extracted_memories": [{"summary": f"The user has number {said[0]}.", "reference": [0]}]})
 
@@ -242,7 +242,7 @@ def play(agent: Any, model: Any, steps: list[tuple[int, int, bool]]) -> int:
 
 def finds_the_word(messages: list[BaseMessage]) -> str:
     text = str(messages[-1].content)
-    if "history_summaries" in text:
+    if "existing_memories" in text:
         return "0: Add()"
     word = next(word_of(one) for one in range(len(USERS)) if word_of(one) in text)
     return f'{{"extracted_memories": [{{"summary": "The user has the word {word}.", "reference": [0]}}]}}'

@@ -193,7 +193,7 @@ def extracting(*summaries: str) -> Scripted:
     that adds each one."""
 
     def reply(messages: list[BaseMessage]) -> str:
-        if "history_summaries" in str(messages[-1].content):
+        if "existing_memories" in str(messages[-1].content):
             return "0: Add()"
         found = waiting.pop(0) if waiting else "NO_TRAIT"
         if found == "NO_TRAIT":

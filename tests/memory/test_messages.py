@@ -190,3 +190,11 @@ def test_chats_as_people_type_them() -> None:
     rows = {row[0]: row[1:] for row in chats.run("tune", embedder="static").tables[0].rows}
     first, five, outdated, _ = (figure.mean for figure in rows["all"])
     assert (first >= 38, five >= 73, outdated <= 21.5) == (True, True, True)
+
+
+@pytest.mark.slow
+def test_chats_that_a_model_has_read() -> None:
+    """Before what it wrote down came first, and with the prompts of then: 48, 79 and 14."""
+    rows = {row[0]: row[1:] for row in chats.run("tune", embedder="static", read=True).tables[0].rows}
+    first, five, outdated, _ = (figure.mean for figure in rows["all"])
+    assert (first >= 57, five >= 83, outdated <= 8.5) == (True, True, True)

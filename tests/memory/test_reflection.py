@@ -205,13 +205,18 @@ def test_an_existing_memory_is_shown_once_and_any_new_one_may_end_it(opened: Ope
     _talk(mem, "tuesday", "The dog Bo is the one I have.", "Oh.", "I work at Initech.", at="2026-04-02")
     mem.reflect(scope=ADA)
     shown = json.loads(model.requests[-1].messages[-1].text)
-    assert sorted(one["summary"] for one in shown["existing_memories"]) == ["Ada has a dog called Rex.", "Ada works at Acme."]
+    assert sorted(one["summary"] for one in shown["existing_memories"]) == [
+        "Ada has a dog called Rex.",
+        "Ada works at Acme.",
+    ]
     assert [one["number"] for one in shown["new_memories"]] == [0, 1]
 
 
 def test_rules_end_nothing_that_a_model_wrote_of_one_session(opened: OpenMemory) -> None:
     first = ("Ada has a Silverado.", "Ada's Silverado needs an oil change.", "Ada works night shifts.")
-    model = _model(_memories((first[0], [0]), (first[1], [0]), (first[2], [0]), ("Ada gets home from night shifts at 7.", [0])))
+    model = _model(
+        _memories((first[0], [0]), (first[1], [0]), (first[2], [0]), ("Ada gets home from night shifts at 7.", [0]))
+    )
     mem = opened(llm=model)
     _talk(mem, "monday", "My Silverado needs an oil change, and I only get home from night shifts at 7.")
     (report,) = mem.reflect(scope=ADA)

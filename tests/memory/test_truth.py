@@ -188,6 +188,31 @@ def told(mem: Memory, *texts: str, role: str = "user", scope: Scope = ADA) -> No
         )
 
 
+@pytest.mark.parametrize("who", ["The user", "Ada"])
+@pytest.mark.parametrize(
+    ("old", "new", "ends"),
+    [
+        ("{} has a Volvo.", "{}'s Volvo needs new tyres.", False),
+        ("{} works night shifts.", "{} gets home from night shifts at eight.", False),
+        ("{}'s supplier Mehta is in Pune.", "{}'s supplier Mehta has raised the price of cotton to 90 rupees.", False),
+        ("{}'s daughter Lea is 9 years old.", "{}'s daughter Lea has stopped ballet.", False),
+        ("{}'s new tenant is called Omar, since May 2026.", "{}'s new tenant Omar is 27 years old.", False),
+        ("{}'s shop is called Threads.", "{}'s shop Threads got new stock in March 2026.", False),
+        ("{}'s rent is 900.", "{}'s share of the rent is 40%, 360 a month.", False),
+        ("{} lives in Leeds.", "{} moved to York.", True),
+        ("{} works at Acme.", "{} works at Initech now.", True),
+        ("{}'s boss is Tom.", "{}'s boss is Ana.", True),
+        ("{}'s rent is 800.", "{}'s rent is 900.", True),
+    ],
+)
+def test_a_note_on_the_same_matter_ends_no_other(who: str, old: str, new: str, ends: bool) -> None:
+    """As agents write them: many short notes about one person."""
+    with Memory(":memory:") as mem:
+        (first,) = mem.remember(old.format(who), scope=ADA, kind="fact", at=START)
+        mem.remember(new.format(who), scope=ADA, kind="fact", at=START + timedelta(days=30))
+        assert mem.get(first, scope=ADA).state == ("superseded" if ends else "active")
+
+
 @pytest.mark.parametrize(("old", "new", "question", "now", "before"), CHANGES)
 @pytest.mark.parametrize("remembered", [False, True])
 def test_what_holds_now_comes_first(old: str, new: str, question: str, now: str, before: str, remembered: bool) -> None:

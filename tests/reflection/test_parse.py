@@ -98,7 +98,18 @@ def test_actions_may_be_worded_freely(line: str, action: Action) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["Merge(7, 'x')", "Merge(0)", 'Merge(0, "")', "Merge(-1, 'x')", "Update(0)", "Delete(0)", "5: Add()", "Supersede()", ""]
+    "line",
+    [
+        "Merge(7, 'x')",
+        "Merge(0)",
+        'Merge(0, "")',
+        "Merge(-1, 'x')",
+        "Update(0)",
+        "Delete(0)",
+        "5: Add()",
+        "Supersede()",
+        "",
+    ],
 )
 def test_what_cannot_be_done_is_left_out(line: str) -> None:
     assert read_actions(line, [1]) == {}

@@ -183,8 +183,8 @@ def altered(value: T, /, **fields: Any) -> T:  # any field of it
     return made
 
 
-READ_BY_MODEL = "reflection by model"
-"""The source of a memory that a model wrote when it read a session."""
+READ_BY_RULES, READ_BY_MODEL = "reflection", "reflection by model"
+"""The source of a memory that rules, or a model, wrote when they read a session."""
 
 FACTOR_WORDS: dict[str, tuple[str, str]] = {
     "terms": ("same words", "it has your words"),

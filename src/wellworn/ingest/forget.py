@@ -144,7 +144,9 @@ class Forgetter:
             raise NotFound("entry", str(missing[0]), "nothing was forgotten")
         notes = [id for id, entry in found.items() if entry.kind != "episode"]
         drawn = [link.source for link in tx.links(notes, types=["derived_from"]) if link.target in notes]
-        found |= {id: one for id, one in tx.get(partitions, drawn).items() if one.source == READ_BY_MODEL}  # has their words
+        found |= {
+            id: one for id, one in tx.get(partitions, drawn).items() if one.source == READ_BY_MODEL
+        }  # has their words
         removed: list[Removed] = []
         shareable = [id for id, entry in found.items() if entry.kind in SHAREABLE]
         copied = self._remove_copies(tx, partitions, shareable, now)

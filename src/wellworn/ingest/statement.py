@@ -276,9 +276,9 @@ class Statement:
         return None if own == self.text else (found[1].lower().removeprefix("the "), Statement(own))
 
     @cached_property
-    def is_note(self) -> bool:
-        """It does not speak of itself: "The user lives in Oslo", "Kim's cat …"."""
-        return SPEAKER.isdisjoint(words(self.text))
+    def speaks_of_itself(self) -> bool:
+        """It says "I" or "my"; "The user lives in Oslo" and "Kim's cat …" do not."""
+        return not SPEAKER.isdisjoint(words(self.text))
 
     @cached_property
     def parts(self) -> list[str]:

@@ -40,7 +40,7 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
 from wellworn.core.locks import ForkLock
 from wellworn.core.plain import from_plain, to_plain
-from wellworn.core.values import Entry, Scope, Turn
+from wellworn.core.values import READ_BY_MODEL, Entry, Scope, Turn
 from wellworn.core.wellformed import well_formed
 from wellworn.ingest.validate import checked_k
 from wellworn.integrations import Faults
@@ -384,7 +384,10 @@ class PartsBank:
             if decision.action == "same":
                 continue
             evidence = evidence_of(turns[n] for n in decision.candidate.turns)
-            text, kind = decision.text if olds and decision.text else decision.candidate.summary, decision.candidate.kind
+            text, kind = (
+                decision.text if olds and decision.text else decision.candidate.summary,
+                decision.candidate.kind,
+            )
             if decision.action == "merge" and olds:
                 kind, evidence = olds[0].kind, f"{olds[0].evidence}\n{evidence}"
             new = Entry(
@@ -395,7 +398,7 @@ class PartsBank:
                 evidence=evidence[:_MAX_EVIDENCE_CHARS],
                 session_id=session_id,
                 turn_refs=[*decision.candidate.turns],
-                source="reflection",
+                source=READ_BY_MODEL,
                 **times,
             )
             added.append(new)

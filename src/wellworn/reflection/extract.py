@@ -114,10 +114,15 @@ def rejection(candidate: Candidate, turns: Sequence[Turn], around: Sequence[Turn
     if not own:
         return "says nothing"
     everything = [turn.text for turn in around]
-    if own.isdisjoint(_terms_of(turn.text for turn in turns)) or len(own & _terms_of(everything)) < MIN_SHARE * len(own):
+    if own.isdisjoint(_terms_of(turn.text for turn in turns)) or len(own & _terms_of(everything)) < MIN_SHARE * len(
+        own
+    ):
         return "not in the evidence"
     numbers = _all_numbers(everything, around)
-    if any(number not in numbers and not (_YEAR.fullmatch(number) and number[2:] in numbers) for number in _numbers(candidate.summary)):
+    if any(
+        number not in numbers and not (_YEAR.fullmatch(number) and number[2:] in numbers)
+        for number in _numbers(candidate.summary)
+    ):
         return "invented number"
     known, spoken = _terms_of([*everything, *about]) | _generic(), " ".join(everything).lower()
     if any(name.lower() not in spoken and not known.issuperset(terms(name)) for name in _names(candidate.summary)):

@@ -13,7 +13,7 @@ from datetime import datetime
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import NotFound, WellwornError
 from wellworn.core.spans import span
-from wellworn.core.values import READ_BY_MODEL, Entry, Link, Partition, Trust, Turn
+from wellworn.core.values import READ_BY_MODEL, READ_BY_RULES, Entry, Link, Partition, Trust, Turn
 from wellworn.core.wellformed import count_tokens
 from wellworn.ingest.outdate import INSTANT, end_with_turns, outdate
 from wellworn.ingest.remember import MAX_LEARNED_CONFIDENCE, REPEAT_CONFIDENCE_STEP, Writer, keep
@@ -84,7 +84,7 @@ class Reflector:
             session_id=session_id,
             turns=by_number,
             trust=read.trust,
-            source=SOURCE if found.by == "rules" else READ_BY_MODEL,
+            source=READ_BY_RULES if found.by == "rules" else READ_BY_MODEL,
         )
         report = Reflection(
             session_id=session_id,
@@ -194,7 +194,6 @@ def _among_people(turns: Sequence[Turn]) -> bool:
 # memory that somebody else has changed since it was looked at raises `ChangedMeanwhile`, and the caller decides anew.
 
 MAX_EVIDENCE_CHARS = 20_000
-SOURCE = "reflection"
 
 
 class ChangedMeanwhile(WellwornError):

@@ -17,7 +17,7 @@ from typing import Any
 from wellworn.core.clock import Clock, NewId
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import BudgetExceeded, NotFound
-from wellworn.core.values import Job, Partition, Progress, unwatched
+from wellworn.core.values import READ_BY_MODEL, Job, Partition, Progress, unwatched
 from wellworn.core.wellformed import one_line
 from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.validate import Draft
@@ -26,7 +26,7 @@ from wellworn.jobs.worker import Handler
 from wellworn.models.port import Model, Request
 from wellworn.reflection import Candidate, Reflection, ReflectionSettings
 from wellworn.reflection.extract import Window, dialogue, evidence_of, prompt, readable, rejection, windows
-from wellworn.reflection.reflector import MAX_EVIDENCE_CHARS, SOURCE, Reflector, link_to_turns
+from wellworn.reflection.reflector import MAX_EVIDENCE_CHARS, Reflector, link_to_turns
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Selection, SessionHead, Store, Tx
 
@@ -277,7 +277,7 @@ class Summarizer:
             layer=partition.layer,
             session_id=session_id,
             turn_refs=numbers,
-            source=SOURCE,
+            source=READ_BY_MODEL,
             evidence=evidence_of(window.turns)[:MAX_EVIDENCE_CHARS],
             confidence=CONFIDENCE,
             at=window.turns[-1].at,

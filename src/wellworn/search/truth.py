@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from wellworn.core.clock import to_micros
-from wellworn.core.values import KINDS, READ_BY_MODEL, Entry, Partition
+from wellworn.core.values import KINDS, READ_BY_RULES, Entry, Partition
 from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, SURE, leaves, may_follow, may_replace, probability
 from wellworn.ingest.statement import Statement, agreement, read, told_by
 from wellworn.ingest.terms import Trait, terms, words
@@ -58,7 +58,8 @@ NOT_ASSISTANT, NOT_PERSON, PERHAPS_PERSON = 0.8, 0.4, 0.2
 """The share that an entry loses which a person said, where the question asks what the assistant said; which the assistant said,
 where one asks about oneself; and where it is open of whom one asks."""
 NOTED = 0.7
-"""The share of its score that an entry gains which a model wrote down when it read a session: it tells one thing, in plain words."""
+"""The share of its score that a fact gains which was written down, by a model that read a session or with `remember`: it says in
+plain words what is said there among other things."""
 ANSWER = 0.8
 """The share of its turn's score that an answer of the assistant has at least, where the question asks for it."""
 SHORT_QUERY = 80
@@ -87,7 +88,7 @@ _SURELY = math.log1p(1 / FAINT)
 _COMPARED = frozenset({"episode", "fact", "preference", "note"})
 _COMPARED_CODES = [KINDS.index(kind) for kind in sorted(_COMPARED)]
 _WAS = frozenset({"did", "was", "were", "had", "ever", "once", "first"})
-_BY_MODEL = source_code(READ_BY_MODEL)
+_FACTS, _BY_RULES = [KINDS.index(kind) for kind in ("fact", "preference", "pattern")], source_code(READ_BY_RULES)
 _SILENT = int(Trait.ASKS | Trait.REACTS | Trait.ASSISTANT)
 
 
@@ -238,7 +239,13 @@ def _chance(old: Entry, new: Entry, cosine: float | None) -> float:
         return 0.0  # a note that is not about the one who speaks
     named = name and all(one.speaker or one.text.casefold().startswith(name.casefold()) for one in (old, new))
     nearness = cosine - SAME_SPEAKER if cosine is not None and named else cosine
-    return probability(before, after, spoken=old.kind == new.kind == "episode", nearness=nearness)
+    spoken, noted = old.kind == new.kind == "episode", all(_is_note(one) for one in (old, new))
+    return probability(before, after, spoken=spoken, noted=noted, nearness=nearness)
+
+
+def _is_note(entry: Entry) -> bool:
+    """Whether someone wrote it down about somebody, not a rule in the words of a turn."""
+    return entry.kind != "episode" and entry.source != READ_BY_RULES and not read(entry.text).speaks_of_itself
 
 
 def settle(ranked: Ranked, context: SearchContext) -> Ranked:
@@ -441,11 +448,13 @@ def by_whom(ranked: Ranked, context: SearchContext) -> Ranked:
 
 
 def noted_first(ranked: Ranked, context: SearchContext) -> Ranked:
-    """The ranking with what a model wrote down of a session above what was said there."""
-    noted = context.bank.column("source", ranked.rows) == _BY_MODEL
-    if not noted.any() or not context.bounds.profile.margin or asks_assistant(context.query):
+    """The ranking with facts that were written down above what was said. Those that rules wrote have the words of their turns."""
+    bank = context.bank
+    if not bank.in_threads or not context.bounds.profile.margin or asks_assistant(context.query):
         return ranked
-    return ranked.with_factor("noted", np.where(noted, NOTED, 0.0) * np.maximum(ranked.scores, 0.0), 1.0)
+    noted = np.isin(bank.column("kind", ranked.rows), _FACTS) & (bank.column("source", ranked.rows) != _BY_RULES)
+    gained = np.where(noted, NOTED, 0.0) * np.maximum(ranked.scores, 0.0)
+    return ranked.with_factor("noted", gained, 1.0) if noted.any() else ranked
 
 
 def _answers_first(ranked: Ranked, context: SearchContext) -> Ranked:
