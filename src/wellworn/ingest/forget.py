@@ -14,7 +14,7 @@ from typing import Protocol
 
 from wellworn.core.clock import Clock, aware
 from wellworn.core.errors import InvalidInput, NotFound
-from wellworn.core.values import READ_BY_MODEL, LAYERS, Entry, Partition, Receipt, Scope
+from wellworn.core.values import LAYERS, READ_BY_MODEL, Entry, Partition, Receipt, Scope
 from wellworn.ingest.validate import checked_flag, checked_ids, checked_layer, checked_session_id
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Record, RecordFilter, Removed, Selection, Store, Tx
