@@ -30,9 +30,9 @@ from wellworn.learning.policy import read_prior
 from wellworn.search.pipeline import Searcher, checked_profile
 from wellworn.search.profiles import Profile
 from wellworn.search.ram import RAM_MB
+from wellworn.search.replaced import Truth
 from wellworn.search.score import FEATURES
 from wellworn.search.steps.router import Recursion, Router, recursion_of
-from wellworn.search.truth import Truth
 from wellworn.store import choose_store
 from wellworn.store.port import RecordFilter, Store
 

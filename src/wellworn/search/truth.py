@@ -1,7 +1,7 @@
-"""What holds now: which statements a new one replaces, and how a ranking treats what was replaced.
+"""What a ranking makes of what holds now, of whom one asks, and who said it.
 
-`Truth.replaced` runs when something is written. `newer_first` and `settle` run at each recall: what replaced a relevant candidate
-takes over its place and stands above it; asked about the past, what held last comes first. What was replaced stays, marked.
+What replaced a relevant candidate takes over its place and stands above it; asked about the past, what held last comes first. What
+was replaced stays, marked. What replaces what is found in `replaced`, when it is written.
 """
 
 from __future__ import annotations
@@ -12,31 +12,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from wellworn.core.clock import to_micros
-from wellworn.core.values import KINDS, READ_BY_RULES, Entry, Partition
-from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, SURE, leaves, may_follow, may_replace, probability
-from wellworn.ingest.statement import Statement, agreement, read, told_by
+from wellworn.core.values import KINDS, READ_BY_RULES
+from wellworn.ingest.replaces import SURE, leaves, may_follow
+from wellworn.ingest.statement import Statement, agreement, read
 from wellworn.ingest.terms import Trait, terms, words
 from wellworn.ingest.topics import topics
-from wellworn.ingest.utterance import asks_assistant, corrects, only_asks, tells
+from wellworn.ingest.utterance import asks_assistant, only_asks, tells
 from wellworn.ingest.whose import about_another
 from wellworn.learning.past import source_code
-from wellworn.models.port import Matrix
-from wellworn.search.arms import Scores
 from wellworn.search.bank import Bank, Mask, Rows
-from wellworn.search.context import SearchContext, highest
+from wellworn.search.context import SearchContext
 from wellworn.search.partition import NONE, SUPERSEDED
-from wellworn.search.ram import Ram
+from wellworn.search.replaced import SILENT
 from wellworn.search.score import Ranked
-from wellworn.store.port import NewEntry
 
-FEW_TEXTS, NEAREST, NEAREST_OF_MANY = 8, 10, 6
-"""Earlier statements that are compared with a new one: fewer where more than a few texts are given at once. What is surely
-replaced was among the first six in every life of `evals life`; 24 found no more than 10, and cost twice as much."""
-LARGEST_BANK = 20_000
-"""Entries of a partition beyond which it is not loaded only to compare; then reflection does it."""
-AT_ONCE = 2_000_000
-"""Cosines that are computed together."""
-MOST_RIVALS = 4
 LEADS, RELEVANT = 0.8, 0.1
 """What replaced a candidate takes over its place if the replaced one has the first share of the best score, or itself the
 second. Else it has nothing to do with the question."""
@@ -82,170 +71,9 @@ LAYER_ROWS, SAME_TOPIC, SAME_TOPIC_SHARE, CLOSE_SHARE = 15, 0.4, 0.5, 0.85
 """Best candidates whose layers are compared. Entries this alike are about the same thing. Then an entry of a more specific
 layer needs half the other's score to stand above it, else nearly all of it."""
 TIE = 1e-3
-SAME_SPEAKER = 0.21
-"""What two vectors are closer because both are of texts that begin with one person's name."""
 _SURELY = math.log1p(1 / FAINT)
-_COMPARED = frozenset({"episode", "fact", "preference", "note"})
-_COMPARED_CODES = [KINDS.index(kind) for kind in sorted(_COMPARED)]
 _WAS = frozenset({"did", "was", "were", "had", "ever", "once", "first"})
 _FACTS, _BY_RULES = [KINDS.index(kind) for kind in ("fact", "preference", "pattern")], source_code(READ_BY_RULES)
-_SILENT = int(Trait.ASKS | Trait.REACTS | Trait.ASSISTANT)
-
-
-class Truth:
-    """Finds what a new statement replaces, among what a partition holds."""
-
-    def __init__(self, ram: Ram, *, decides: bool, fitted: bool, bundled: bool) -> None:
-        """`decides` is false where a model reads each session at its end: until then nothing counts as replaced. `fitted`
-        says that the store's vectors are of a model that the judge was fitted for, `bundled` that they are the bundled ones."""
-        self._ram = ram
-        self._fitted = fitted
-        self._bundled = bundled
-        self._most = 1.0 if decides else SURE - 0.01
-
-    def replaced(self, partition: Partition, records: Sequence[NewEntry]) -> list[list[tuple[Entry, float]]]:
-        """For each record the earlier entries that it may replace, with the probability of each."""
-        states = [_states(record) for record in records]
-        asked = [number for number, record in enumerate(records) if states[number] and _may_replace(record)]
-        found: list[list[tuple[Entry, float]]] = [[] for _ in records]
-        if not asked or not self._ram.may_load(partition, LARGEST_BANK):
-            return found
-        count = NEAREST if len(records) <= FEW_TEXTS else NEAREST_OF_MANY
-        near = self._near(partition, [records[number] for number in asked], count)
-        for number, stored in zip(asked, near, strict=True):
-            new = records[number]
-            given = [
-                (_cosine(other, new), other.entry) for other, one in zip(records[:number], states, strict=False) if one
-            ]
-            if new.entry.thread is not None and corrects(new.entry.text):
-                said = [*self._said_before(partition, new), *(one for _, one in given)]
-                before = [one for one in said if one.thread == new.entry.thread][-1:]
-                found[number] = [(one, self._most) for one in before if _comparable(one, new.entry)]
-                continue
-            nearest = sorted([*stored, *given], key=lambda pair: -pair[0])[:count]
-            rivals = [
-                (old, min(self._most, _chance(old, new.entry, cosine if self._fitted else None)))
-                for cosine, old in nearest
-                if _comparable(old, new.entry)
-            ]
-            found[number] = sorted([r for r in rivals if r[1] >= MAYBE], key=lambda r: -r[1])[:MOST_RIVALS]
-        return found
-
-    def _sought(self, text: str, vector: Matrix) -> Matrix:
-        """What is looked for: near in meaning, and on the same topic, if it has one and the store has the bundled vectors."""
-        said = read(text)
-        return vector + topics().towards(said.topics) if self._bundled and said.has_topic else vector
-
-    @staticmethod
-    def _among_people(bank: Bank, record: NewEntry) -> bool:
-        """Whether a turn is of a dialogue in which someone else than an assistant answers: people talk about much
-        that replaces nothing, so reflection reads such a dialogue at its end."""
-        if record.entry.thread is None:
-            return False
-        rows = np.flatnonzero(bank.column("thread", slice(None)) == record.entry.thread)
-        others = bank.column("speaker", rows) != record.index.speaker
-        others &= (bank.column("traits", rows) & np.uint8(Trait.ASSISTANT)) == 0
-        return bool(others.any())
-
-    def _said_before(self, partition: Partition, record: NewEntry) -> list[Entry]:
-        """The last statement of its thread that is stored, if there is one."""
-        with self._ram.bank([partition]) as (bank, _):
-            if self._among_people(bank, record):
-                return []
-            rows = np.flatnonzero(_fit(bank) & (bank.column("thread", slice(None)) == record.entry.thread))
-            last = rows[np.lexsort((bank.column("no", rows), bank.column("at", rows)))][-1:]
-            nos, seqs = bank.named(last)
-        return [*self._ram.entries.read(nos, seqs).values()]
-
-    def _near(self, partition: Partition, records: Sequence[NewEntry], count: int) -> list[list[tuple[float, Entry]]]:
-        """For each record the statements nearest to it that hold now, with their cosines."""
-        near: list[tuple[list[int], list[float]]] = [([], []) for _ in records]
-        with self._ram.bank([partition]) as (bank, _):
-            asked = [n for n, one in enumerate(records) if len(bank) and not self._among_people(bank, one)]
-            vectors = [
-                self._sought(records[n].entry.text, vector) for n in asked if (vector := records[n].vector) is not None
-            ]
-            if not vectors:
-                return [[] for _ in records]
-            found = _nearest(bank, np.stack(vectors), count)
-            for n, (rows, cosines) in zip(asked, found, strict=True):
-                near[n] = bank.named(rows)[0], cosines.tolist()
-            nos, seqs = bank.named(np.flatnonzero(np.bincount(np.concatenate([rows for rows, _ in found]))))
-        entries = self._ram.entries.read(nos, seqs)
-        return [[(cosine, entries[no]) for no, cosine in zip(*one, strict=True) if no in entries] for one in near]
-
-
-def _nearest(bank: Bank, vectors: Matrix, count: int) -> list[tuple[Rows, Scores]]:
-    """For each vector the nearest rows with their cosines, among those of statements that hold now."""
-    (index, _), fits, found = bank.filled[0], _fit(bank), list[tuple[Rows, Scores]]()
-    likely = [near for vector in vectors if (near := index.likely(vector, count, passing=fits)) is not None]
-    if len(likely) == len(vectors):
-        for vector, near in zip(vectors, likely, strict=True):
-            rows = near[fits[near]]
-            cosine = bank.vectors(rows) @ vector
-            best = np.argsort(-cosine, kind="stable")[:count]
-            found.append((rows[best], cosine[best]))
-        return found
-    unfit = ~fits
-    count, together = min(count, len(fits) - int(np.count_nonzero(unfit))), max(1, AT_ONCE // len(index))
-    if not count:
-        return [(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.float32))] * len(vectors)
-    for start in range(0, len(vectors), together):
-        for cosine in vectors[start : start + together] @ index.vectors.T:
-            cosine[unfit] = -np.inf
-            rows = np.sort(highest(cosine, count))
-            found.append((rows, cosine[rows]))
-    return found
-
-
-def _fit(bank: Bank) -> Mask:
-    """The rows of statements that hold now."""
-    everything = slice(None)
-    fits: Mask = (bank.column("traits", everything) & np.uint8(_SILENT)) == 0
-    fits &= bank.column("alive", everything) & (bank.column("state", everything) != SUPERSEDED)
-    fits &= np.isin(bank.column("kind", everything), _COMPARED_CODES)
-    fits &= bank.column("chars", everything) <= LONGEST_CHARS
-    return fits
-
-
-def _states(record: NewEntry) -> bool:
-    """Whether a record is a short statement of someone else than the assistant."""
-    entry = record.entry
-    return entry.kind in _COMPARED and len(entry.text) <= LONGEST_CHARS and not record.index.traits & _SILENT
-
-
-def _cosine(one: NewEntry, other: NewEntry) -> float:
-    return 0.0 if one.vector is None or other.vector is None else float(one.vector @ other.vector)
-
-
-def _may_replace(record: NewEntry) -> bool:
-    return may_replace(record.entry.text, spoken=record.entry.kind == "episode")
-
-
-def _comparable(old: Entry, new: Entry) -> bool:
-    """Whether one can replace the other: the same speaker, as far as known, and title, both about now, not the same
-    words, and not older."""
-    speakers = {old.speaker, new.speaker} - {None}
-    same = len(speakers) < 2 and old.title == new.title and old.text != new.text
-    same = same and old.at <= new.at and old.id != new.id
-    return same and old.valid_to is None and new.valid_to is None and old.trust == new.trust
-
-
-def _chance(old: Entry, new: Entry, cosine: float | None) -> float:
-    """The probability that one replaces the other."""
-    name = old.speaker or new.speaker or ""
-    before, after = (told_by(name, one.text) if one.speaker is None else one.text for one in (old, new))
-    if old.speaker != new.speaker and read(before).of_speaker != read(after).of_speaker:
-        return 0.0  # a note that is not about the one who speaks
-    named = name and all(one.speaker or one.text.casefold().startswith(name.casefold()) for one in (old, new))
-    nearness = cosine - SAME_SPEAKER if cosine is not None and named else cosine
-    spoken, noted = old.kind == new.kind == "episode", all(_is_note(one) for one in (old, new))
-    return probability(before, after, spoken=spoken, noted=noted, nearness=nearness)
-
-
-def _is_note(entry: Entry) -> bool:
-    """Whether someone wrote it down about somebody, not a rule in the words of a turn."""
-    return entry.kind != "episode" and entry.source != READ_BY_RULES and not read(entry.text).speaks_of_itself
 
 
 def settle(ranked: Ranked, context: SearchContext) -> Ranked:
@@ -332,7 +160,7 @@ def _about_equal(ranked: Ranked, context: SearchContext, best: Sequence[int]) ->
     """Pairs of these places, the newer first, of statements to an assistant with about the same score, and the share of the
     older one's that the newer needs."""
     bank, rows = context.bank, ranked.rows[best]
-    states = ((bank.column("traits", rows) & np.uint8(_SILENT)) == 0) & (bank.column("thread", rows) != NONE)
+    states = ((bank.column("traits", rows) & np.uint8(SILENT)) == 0) & (bank.column("thread", rows) != NONE)
     states &= (bank.column("chars", rows) <= LONGEST_MESSAGE) & (bank.column("state", rows) != SUPERSEDED)
     scores, at, speaker = ranked.scores[best], bank.column("at", rows), bank.column("speaker", rows)
     fits = states & states[:, None] & (at[:, None] > at) & (speaker[:, None] == speaker)
@@ -365,7 +193,7 @@ def on_topic(ranked: Ranked, context: SearchContext) -> Ranked:
     bank, rows, asked = context.bank, ranked.rows, read(context.query.rstrip("?"))
     if asked.foreign or asked.others or (asked.names and not asked.of_speaker):  # the last two ask for somebody else's
         return ranked
-    states = (bank.column("traits", rows) & np.uint8(_SILENT)) == 0
+    states = (bank.column("traits", rows) & np.uint8(SILENT)) == 0
     states &= bank.column("chars", rows) <= LONGEST_MESSAGE
     if not asked.of_speaker:
         states &= bank.column("thread", rows) != NONE  # notes are not of the one who asks
