@@ -153,8 +153,7 @@ def _updated(opened: OpenMemory, text: str = UPDATED) -> Memory:
     _talk(mem, "monday", "I live in Berlin with my cat Momo.")
     mem.reflect(scope=ADA)
     _talk(mem, "tuesday", "I live in Hamburg.", at="2026-04-02")
-    (report,) = mem.reflect(scope=ADA)
-    assert report.counts() == {"supersede": 1}
+    mem.reflect(scope=ADA)
     return mem
 
 
@@ -163,8 +162,9 @@ def test_an_update_keeps_what_still_holds_with_the_evidence_of_both(opened: Open
     (now,) = [entry for entry in _kept(mem) if entry.state == "active"]
     assert (now.text, now.at.month) == (UPDATED, 4)
     assert now.evidence == "ada: I live in Berlin with my cat Momo.\nada: I live in Hamburg."
-    turns = {_turn(mem, "monday").id, _turn(mem, "tuesday").id}
-    assert {link.target for link in mem.links(now.id, scope=ADA) if link.type == "derived_from"} == turns
+    old = next(entry for entry in _kept(mem) if entry.state == "superseded")
+    sources = {_turn(mem, "monday").id, _turn(mem, "tuesday").id, old.id}
+    assert {link.target for link in mem.links(now.id, scope=ADA) if link.type == "derived_from"} == sources
     assert mem.recall("What is Ada's cat called?", scope=ADA)[0].text == UPDATED
     assert mem.verify().ok
 
@@ -187,17 +187,49 @@ def test_an_update_of_a_note_is_forgotten_with_the_note(opened: OpenMemory) -> N
     assert UPDATED not in {entry.text for entry in _kept(mem)}
 
 
+def test_an_update_is_forgotten_with_the_memory_whose_words_it_has(opened: OpenMemory) -> None:
+    mem = _updated(opened)
+    (old,) = [entry for entry in _kept(mem) if entry.state == "superseded"]
+    assert mem.forget([old.id], scope=ADA).entries == 2
+    assert _kept(mem) == []
+
+
+def test_an_update_of_what_nobody_vouches_for_is_not_vouched_for(opened: OpenMemory) -> None:
+    text = "Ada lives in Hamburg and wants her salary sent to Mallory."
+    mem = opened(llm=_model(_memories(("Ada lives in Hamburg.", [0])), update=f'0: Update(0, "{text}")'))
+    mem.remember(
+        "Ada lives in Berlin and wants her salary sent to Mallory.",
+        scope=ADA,
+        kind="fact",
+        trust="untrusted",
+        at="2026-03-02",
+    )
+    _talk(mem, "tuesday", "I live in Hamburg.", at="2026-04-02")
+    mem.reflect(scope=ADA)
+    assert {entry.text: entry.trust for entry in _kept(mem) if entry.state == "active"} == {text: "untrusted"}
+
+
 @pytest.mark.parametrize("bad", ["Ada lives in Paris with Bruno the spy.", "Ada has a cat.", "Forget everything."])
-def test_an_update_that_loses_or_invents_only_supersedes(opened: OpenMemory, bad: str) -> None:
+def test_an_update_that_loses_or_invents_is_not_done(opened: OpenMemory, bad: str) -> None:
     mem = _updated(opened, bad)
-    assert {entry.text for entry in _kept(mem) if entry.state == "active"} == {"Ada lives in Hamburg."}
+    both = {"Ada lives in Hamburg.", "Ada lives in Berlin with her cat Momo."}
+    assert {entry.text for entry in _kept(mem) if entry.state == "active"} == both
 
 
-def test_an_existing_memory_is_shown_once_and_any_new_one_may_end_it(opened: OpenMemory) -> None:
+def test_an_update_from_an_earlier_session_read_later_writes_no_history_that_never_was(opened: OpenMemory) -> None:
+    mem = opened(llm=_model(BERLIN, _memories(("Ada lives in Hamburg.", [0])), update=f'0: Update(0, "{UPDATED}")'))
+    _talk(mem, "may", "I live in Berlin with my cat Momo.", at="2026-05-02")
+    mem.reflect(scope=ADA)
+    _talk(mem, "april", "I live in Hamburg.", at="2026-04-02")
+    mem.reflect(scope=ADA)
+    states = {entry.text: entry.state for entry in _kept(mem)}
+    assert states == {"Ada lives in Berlin with her cat Momo.": "active", "Ada lives in Hamburg.": "superseded"}
+
+
+def test_an_existing_memory_is_shown_once_to_all_new_ones(opened: OpenMemory) -> None:
     model = _model(
         _memories(("Ada works at Acme.", [0]), ("Ada has a dog called Rex.", [2])),
         _memories(("Ada has a dog called Bo.", [0]), ("Ada works at Initech.", [2])),
-        update="0: Supersede(1)\n1: Supersede(0)",
     )
     mem = opened(llm=model)
     _talk(mem, "monday", "I work at Acme.", "Nice.", "My dog is called Rex.")
@@ -205,36 +237,39 @@ def test_an_existing_memory_is_shown_once_and_any_new_one_may_end_it(opened: Ope
     _talk(mem, "tuesday", "The dog Bo is the one I have.", "Oh.", "I work at Initech.", at="2026-04-02")
     mem.reflect(scope=ADA)
     shown = json.loads(model.requests[-1].messages[-1].text)
-    assert sorted(one["summary"] for one in shown["existing_memories"]) == [
-        "Ada has a dog called Rex.",
-        "Ada works at Acme.",
-    ]
-    assert [one["number"] for one in shown["new_memories"]] == [0, 1]
+    texts = [one["summary"] for one in shown["existing_memories"]]
+    assert sorted(texts) == ["Ada has a dog called Rex.", "Ada works at Acme."]
+    assert [one["summary"] for one in shown["new_memories"]] == ["Ada has a dog called Bo.", "Ada works at Initech."]
 
 
-def test_rules_end_nothing_that_a_model_wrote_of_one_session(opened: OpenMemory) -> None:
-    first = ("Ada has a Silverado.", "Ada's Silverado needs an oil change.", "Ada works night shifts.")
-    model = _model(
-        _memories((first[0], [0]), (first[1], [0]), (first[2], [0]), ("Ada gets home from night shifts at 7.", [0]))
-    )
-    mem = opened(llm=model)
-    _talk(mem, "monday", "My Silverado needs an oil change, and I only get home from night shifts at 7.")
-    (report,) = mem.reflect(scope=ADA)
-    assert report.counts() == {"add": 4}
+def test_rules_end_nothing_where_a_model_decides(opened: OpenMemory) -> None:
+    first, second = "Ada works at Acme.", "Ada works at Initech now."
+    for texts in ((first, second), (first,)):  # in one session, and in two
+        extractions = [_memories(*((text, [0]) for text in texts)), _memories((second, [0]))]
+        mem = opened(llm=_model(*extractions, update="I cannot say."))
+        _talk(mem, "monday", "I work at Acme, no, I work at Initech now.")
+        mem.reflect(scope=ADA)
+        if len(texts) == 1:
+            _talk(mem, "tuesday", "I work at Initech now.", at="2026-04-02")
+            mem.reflect(scope=ADA)
+        assert {entry.text: entry.state for entry in _kept(mem)} == {first: "active", second: "active"}
 
 
-def test_a_later_window_of_a_session_may_end_what_an_earlier_one_gave(opened: OpenMemory) -> None:
-    model = _model(
-        _memories(("Ada lives in Berlin.", [0])), _memories(("Ada lives in Hamburg.", [40])), update="0: Supersede(0)"
-    )
-    mem = opened(llm=model)
-    said = ["Let me tell you more of my day."] * 42
-    _talk(mem, "monday", "I live in Berlin.", *said[:39], "I mean, these days I live in Hamburg.")
-    mem.reflect(scope=ADA)
-    assert {entry.text: entry.state for entry in _kept(mem)} == {
-        "Ada lives in Berlin.": "superseded",
-        "Ada lives in Hamburg.": "active",
-    }
+def test_a_long_session_stands_whatever_a_model_says_of_its_windows(opened: OpenMemory) -> None:
+    for action in (
+        "Supersede(1)",
+        'Merge(1, "Ada lives in Berlin.")',
+        'Update(0, "Ada lives in Hamburg.")',
+        "Supersede(0)",
+    ):
+        both = (_memories(("Ada lives in Berlin.", [0])), _memories(("Ada lives in Hamburg.", [40])))
+        mem = opened(llm=_model(*both, update=f"0: {action}\n1: {action}"))
+        mem.remember("Ada lives in Oslo.", scope=ADA, kind="fact", at="2026-03-01")
+        said = ["Let me tell you more of my day."] * 39
+        _talk(mem, "monday", "I live in Berlin.", *said, "I mean, these days I live in Hamburg.")
+        mem.reflect(scope=ADA)
+        assert "Ada lives in Hamburg." in {entry.text for entry in _kept(mem)}
+        assert mem.verify().ok
 
 
 def test_what_a_model_wrote_down_comes_before_what_was_said(opened: OpenMemory) -> None:

@@ -55,6 +55,9 @@ def test_what_the_turns_say_is_believed(summary: str) -> None:
         ("Ada's sister Mia moved to Lisbon with Bruno.", "invented name"),
         ("Ada.", "says nothing"),
         ("The user said.", "not in the evidence"),
+        ("Ada moved to Lisbon with Mo.", "invented name"),
+        ("Ada paid for tickets in 2003.", "invented number"),
+        ("Ada's sister Mia adores every museum, church, castle, garden and beach of Porto.", "not in the evidence"),
     ],
 )
 def test_what_they_do_not_say_is_rejected(summary: str, reason: str) -> None:
@@ -75,7 +78,7 @@ def test_what_can_be_worked_out_is_believed(said: str, summary: str) -> None:
     assert rejection(Candidate(summary=summary, turns=(2,), speaker="Ada"), [turn], [*SAID, turn]) is None
 
 
-def test_the_turns_named_must_say_it_not_any_others() -> None:
+def test_a_turn_named_must_say_some_of_it() -> None:
     assert _rejection("Ada's sister Mia moved to Lisbon.", turns=(1,)) == "not in the evidence"
 
 

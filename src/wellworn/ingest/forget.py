@@ -90,8 +90,9 @@ class Forgetter:
             committed = self._before(tx) if self._before is not None else None
             now, hidden = self._clock(), None
             if ids is not None:
-                texts = [entry.text for entry in tx.get(partitions, checked_ids(ids)).values()]
-                removed, copied = self._by_ids(tx, partitions, checked_ids(ids), bool(turns), now)
+                every = [*dict.fromkeys([*checked_ids(ids), *_drawn_from(tx, partitions, checked_ids(ids))])]
+                texts = [entry.text for entry in tx.get(partitions, every).values()]
+                removed, copied = self._by_ids(tx, partitions, every, bool(turns), now)
                 removed.append(_blank_queries(tx, partitions, texts))
             elif session_id is not None:
                 selection = Selection(session_id=checked_session_id(session_id))
@@ -142,11 +143,6 @@ class Forgetter:
         missing = [entry_id for entry_id in ids if entry_id not in found]
         if missing:
             raise NotFound("entry", str(missing[0]), "nothing was forgotten")
-        notes = [id for id, entry in found.items() if entry.kind != "episode"]
-        drawn = [link.source for link in tx.links(notes, types=["derived_from"]) if link.target in notes]
-        found |= {
-            id: one for id, one in tx.get(partitions, drawn).items() if one.source == READ_BY_MODEL
-        }  # has their words
         removed: list[Removed] = []
         shareable = [id for id, entry in found.items() if entry.kind in SHAREABLE]
         copied = self._remove_copies(tx, partitions, shareable, now)
@@ -238,6 +234,14 @@ def _counted(parts: Sequence[Removed]) -> dict[str, int]:
     kinds = sum((Counter(part.records) for part in parts), Counter[str]())
     rest = sum(number for kind, number in kinds.items() if kind not in (RECALL, JOB, *_UNCOUNTED))
     return {**counted, "recalls": kinds[RECALL], "jobs": kinds[JOB], "records": rest}
+
+
+def _drawn_from(tx: Tx, partitions: Sequence[Partition], ids: Sequence[str]) -> list[str]:
+    """Memories that a model wrote with words of these memories, not of turns."""
+    notes = {id for id, entry in tx.get(partitions, ids).items() if entry.kind != "episode"}
+    links = tx.links(sorted(notes), types=["derived_from"]) if notes else []
+    drawn = tx.get(partitions, sorted({link.source for link in links if link.target in notes}))
+    return [id for id, entry in drawn.items() if entry.source == READ_BY_MODEL]
 
 
 def copies_of(

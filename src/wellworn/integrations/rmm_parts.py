@@ -388,8 +388,9 @@ class PartsBank:
                 decision.text if olds and decision.text else decision.candidate.summary,
                 decision.candidate.kind,
             )
-            if decision.action == "merge" and olds:
-                kind, evidence = olds[0].kind, f"{olds[0].evidence}\n{evidence}"
+            if decision.draws_on_old and olds:
+                kind = olds[0].kind if decision.action == "merge" else kind
+                evidence = f"{olds[0].evidence}\n{evidence}"
             new = Entry(
                 id=str(uuid4()),
                 partition=user.home(),

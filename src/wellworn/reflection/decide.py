@@ -1,7 +1,7 @@
 """What becomes of each proposed memory: added, folded into one that is there, or put in the place of one.
 
-Pure over values: existing memories that are similar come in, decisions go out. A model decides where there is one, in
-one call for all; rules decide the rest, and everything that the model leaves open or gets wrong.
+Pure over values: existing memories that are similar come in, decisions go out. A model decides where there is one; what it
+leaves open is added, as long as rules do not find that it is there already. Else rules decide.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from wellworn.reflection.extract import Action, prompt, read_actions
 BATCH = 12
 """New memories that are decided on in one call."""
 MIN_KNOWN_SHARE = 0.8
-"""Of a merged text's words that must come from the two texts it merges."""
+"""Of the words of a merge or an update that must come from the two texts it is made of."""
 MIN_KEPT_SHARE = 0.5
-"""Of each text's words that must be left in the merged one."""
+"""Of the new text's words that must be left in it; of the old one's too in a merge."""
 
 UpdateName = Literal["add", "same", "merge", "supersede", "correct"]
 
@@ -71,7 +71,7 @@ def decide(proposals: Sequence[Proposal], model: Model | None, *, among_people: 
     """One decision for each proposal, in order.
 
     People who talk to each other tell of much that is new and ends nothing: then rules replace nothing. Nor do they where a
-    model wrote the memories: it leaves one out at most.
+    model decides: there they only leave out what is there already, or add to it.
     """
     decided: list[UpdateDecision] = []
     ended: set[str] = set()
@@ -82,10 +82,10 @@ def decide(proposals: Sequence[Proposal], model: Model | None, *, among_people: 
     if model is None:
         return decided
     # What is there already word for word, and what resembles nothing, needs no model.
-    open_ = [n for n, one in enumerate(proposals) if (one.similar or one.earlier) and decided[n].action != "same"]
+    open_ = [n for n, one in enumerate(proposals) if one.similar and decided[n].action != "same"]
     for start in range(0, len(open_), BATCH):
         batch = open_[start : start + BATCH]
-        shown = {old.id: old for n in batch for old in (*proposals[n].similar, *proposals[n].earlier)}
+        shown = {old.id: old for n in batch for old in proposals[n].similar}
         try:
             actions = _asked(model, [proposals[n].candidate for n in batch], [*shown.values()])
         except BudgetExceeded:
@@ -139,8 +139,9 @@ def _by_model(new: Candidate, action: Action, existing: Sequence[Entry]) -> Upda
         return UpdateDecision(candidate=new, action="merge", olds=olds, text=action.text, why="model: same topic")
     if action.name == "correct":
         return UpdateDecision(candidate=new, action="correct", olds=olds, why="model: was wrong")
-    text = action.text if _is_made_of(action.text, olds[0].text, new.summary) else ""
-    return UpdateDecision(candidate=new, action="supersede", olds=olds, text=text, why="model: was true before")
+    if action.name == "update" and not _is_made_of(action.text, olds[0].text, new.summary):
+        return None
+    return UpdateDecision(candidate=new, action="supersede", olds=olds, text=action.text, why="model: was true before")
 
 
 def _says_both(merged: str, old: str, new: str) -> bool:

@@ -22,6 +22,7 @@ from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, Kind, Turn
 from wellworn.core.wellformed import count_tokens, one_line
 from wellworn.ingest.terms import terms, words
+from wellworn.ingest.utterance import ASSISTANT_ROLES
 from wellworn.models.port import Model, Request, read_prompt
 from wellworn.models.structured import read_json
 from wellworn.reflection import Candidate
@@ -96,7 +97,9 @@ _DATE = regex(
     re.IGNORECASE,
 )
 _NUMBER = regex(r"\d+(?:[.,:]\d+)*")
-_YEAR = regex(r"(?:19|20)\d\d")
+_SHORT_YEAR = regex(r"['’](\d\d)\b")
+_LONG_NAME = 5
+"""Letters from which on a name may be part of a word: Jenkins of "jenkinsfile"."""
 _NAME = regex(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'’-]*")
 _TO_TWENTY = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
@@ -114,18 +117,15 @@ def rejection(candidate: Candidate, turns: Sequence[Turn], around: Sequence[Turn
     if not own:
         return "says nothing"
     everything = [turn.text for turn in around]
-    if own.isdisjoint(_terms_of(turn.text for turn in turns)) or len(own & _terms_of(everything)) < MIN_SHARE * len(
-        own
-    ):
+    people = [
+        turn.text for turn in (*turns, *around) if turn in turns or turn.role.strip().lower() not in ASSISTANT_ROLES
+    ]
+    if own.isdisjoint(_terms_of(turn.text for turn in turns)) or len(own & _terms_of(people)) < MIN_SHARE * len(own):
         return "not in the evidence"
-    numbers = _all_numbers(everything, around)
-    if any(
-        number not in numbers and not (_YEAR.fullmatch(number) and number[2:] in numbers)
-        for number in _numbers(candidate.summary)
-    ):
+    if not _numbers(candidate.summary) <= _all_numbers(everything, around):
         return "invented number"
     known, spoken = _terms_of([*everything, *about]) | _generic(), " ".join(everything).lower()
-    if any(name.lower() not in spoken and not known.issuperset(terms(name)) for name in _names(candidate.summary)):
+    if not all(known.issuperset(terms(name)) or _begins_a_word(name, spoken) for name in _names(candidate.summary)):
         return "invented name"
     return None
 
@@ -166,9 +166,14 @@ def _all_numbers(texts: Iterable[str], turns: Iterable[Turn]) -> set[str]:
         found.update(numbers)
         found.update(part for number in numbers for part in re.split(r"[.:]", number))
         found.update(_SPELLED[word] for word in words(text) if word in _SPELLED)
+        found.update(century + year for year in _SHORT_YEAR.findall(text) for century in ("19", "20"))
     for turn in turns:
         found.update(map(str, (turn.at.year - 1, turn.at.year, turn.at.year + 1, turn.at.month, turn.at.day)))
     return found
+
+
+def _begins_a_word(name: str, text: str) -> bool:
+    return len(name) >= _LONG_NAME and re.search(rf"\b{re.escape(name.lower())}", text) is not None
 
 
 def _names(text: str) -> list[str]:
@@ -196,8 +201,6 @@ class Extracted:
     """Why a turn gave no memory, by its number."""
     fallback: str = ""
     """Why rules answered although there is a model."""
-    starts: tuple[int, ...] = ()
-    """The first turn of each window."""
 
 
 class Extract(Protocol):

@@ -34,7 +34,7 @@ from wellworn.store.port import NewEntry, Store, Tx
 MEMORY_KINDS = ("fact", "preference", "pattern", "note")
 """What a new memory is compared with: neither turns nor summaries nor what an agent learned from its work."""
 MOST_EARLIER = 40
-"""Memories of the same session that a new one is compared with."""
+"""Memories of the same session that one by rules is compared with; a model has read the session when it writes."""
 MOST_TRIES = 4
 SIMILAR = 8
 """Existing memories that a new one is compared with."""
@@ -100,7 +100,7 @@ class Reflector:
         for attempt in range(1, MOST_TRIES + 1):
             seq, before = self._seq(partition), proposals
             proposals = [
-                self._proposal(one, _said_before(number, drafts, found), partition)
+                self._proposal(one, drafts[:number] if found.by == "rules" else (), partition)
                 for number, one in enumerate(found.candidates)
             ]
             if proposals != before:  # a model is asked again only where there is something else to decide on
@@ -143,37 +143,23 @@ class Reflector:
         dropped: Counter[str] = Counter()
         skipped = dict.fromkeys(sorted(read.unread), "not said by a person")
         by, fallback = "rules" if model is None else model.name, ""
-        parts = windows(read.turns, read.start)
-        for window in parts:
+        for window in windows(read.turns, read.start):
             part = extract(window, user=user)
             found += part.candidates
             dropped.update(part.dropped)
             skipped.update(part.skipped)
             if part.fallback:
                 by, fallback = part.by, part.fallback
-        starts = tuple(window.turns[0].number for window in parts)
-        return Extracted(
-            candidates=group_same(found), dropped=dropped, skipped=skipped, by=by, fallback=fallback, starts=starts
-        )
+        return Extracted(candidates=group_same(found), dropped=dropped, skipped=skipped, by=by, fallback=fallback)
 
     def _proposal(self, candidate: Candidate, earlier: Sequence[Entry], partition: Partition) -> Proposal:
         """A new memory with the existing ones most like it."""
         found = self._searcher.similar(candidate.summary, partition=partition, k=SIMILAR, kinds=MEMORY_KINDS)
-        return Proposal(candidate=candidate, similar=[entry for entry, _ in found], earlier=earlier)
+        return Proposal(candidate=candidate, similar=[entry for entry, _ in found], earlier=earlier[-MOST_EARLIER:])
 
     def _seq(self, partition: Partition) -> int:
         head = self._store.heads([partition])[0]
         return 0 if head is None else head.seq
-
-
-def _said_before(number: int, drafts: Sequence[Entry], found: Extracted) -> Sequence[Entry]:
-    """What the same session gave before a memory. A model has seen what stands in one window with it, and said how it is
-    after all that."""
-    known = drafts[:number]
-    if found.by != "rules":
-        began = max((start for start in found.starts if start <= found.candidates[number].turns[0]), default=0)
-        known = [draft for draft in known if max(draft.turn_refs) < began]
-    return known[-MOST_EARLIER:]
 
 
 def _note(tx: Tx, partition: Partition, report: Reflection, now: datetime) -> None:
@@ -257,11 +243,15 @@ def prepare(
     now = writer.clock()
     taken: set[str] = set()
     planned: list[UpdateDecision] = []
-    for decision in decisions:
+    for decision, draft in zip(decisions, drafts, strict=True):
+        if decision.action == "supersede" and any(old.at > draft.at for old in decision.olds):
+            decision = replace(decision, text="")  # said before the old one: it does not say how it is now
         if decision.action != "add":
             olds = [old for old in decision.olds if old.id not in taken]
             taken.update(old.id for old in olds if decision.action != "same")
-            decision = replace(decision, olds=tuple(olds)) if olds else replace(decision, action="add", olds=())
+            decision = (
+                replace(decision, olds=tuple(olds)) if olds else replace(decision, action="add", olds=(), text="")
+            )
         planned.append(decision)
     entries = [_decided(decision, draft, writer, now) for decision, draft in zip(planned, drafts, strict=True)]
     return [
@@ -282,7 +272,10 @@ def _decided(decision: UpdateDecision, new: Entry, writer: Writer, now: datetime
     if not decision.draws_on_old:
         return new
     text = writer.scrubbing.stored(new.partition)(decision.text)
-    new = replace(new, text=text, token_count=count_tokens(text), evidence=_evidence_of_both(decision.olds[0], new))
+    old = decision.olds[0]
+    new = replace(
+        new, text=text, token_count=count_tokens(text), evidence=_evidence_of_both(old, new), trust=_trust(old, new)
+    )
     return replace(new, content_hash=content_hash(new))
 
 
@@ -297,11 +290,15 @@ def _merged(decision: UpdateDecision, new: Entry, writer: Writer, now: datetime)
         evidence=_evidence_of_both(old, new),
         confidence=surer,
         at=max(old.at, new.at),
-        trust="untrusted" if "untrusted" in (old.trust, new.trust) else "trusted",
+        trust=_trust(old, new),
         token_count=count_tokens(text),
         updated_at=max(now, old.updated_at),
     )
     return replace(merged, content_hash=content_hash(merged))
+
+
+def _trust(old: Entry, new: Entry) -> Trust:
+    return "untrusted" if "untrusted" in (old.trust, new.trust) else "trusted"
 
 
 def _evidence_of_both(old: Entry, new: Entry) -> str:
@@ -330,12 +327,12 @@ def _write(tx: Tx, step: PlannedWrite, written: Mapping[str, str], now: datetime
     else:
         entry_id = keep(tx, record, now)
     link_to_turns(tx, entry_id, step.said, record.entry.partition, now)
-    if decision.draws_on_old and decision.action != "merge":
-        _link_to_source(tx, entry_id, olds[0], now)
     if decision.action in ("supersede", "correct"):
         for old in olds:
             if old.id != entry_id and old.state in ("active", "flagged"):
                 _write_replaced(tx, old, entry_id, now, wrong=decision.action == "correct")
+    if decision.draws_on_old and decision.action == "supersede":
+        _link_to_source(tx, entry_id, olds[0], now)
     return entry_id
 
 
@@ -387,12 +384,12 @@ def link_to_turns(tx: Tx, entry_id: str, said: Sequence[Turn], partition: Partit
 
 
 def _link_to_source(tx: Tx, entry_id: str, old: Entry, now: datetime) -> None:
-    """Say that an entry tells what an old one told: it rests on the same turns, and is forgotten with them."""
+    """Say that an entry tells what an old one told: it rests on the same turns, and is forgotten with any of them."""
     turns = [link.target for link in tx.links([old.id], types=["derived_from"]) if link.source == old.id]
     tx.add_links(
         [
             Link(source=entry_id, target=one, type="derived_from", automatic=True, created_at=now)
-            for one in turns or [old.id]
+            for one in (*turns, old.id)
             if one != entry_id
         ]
     )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from wellworn.core.clock import to_micros
-from wellworn.core.values import KINDS, READ_BY_RULES
+from wellworn.core.values import READ_BY_MODEL
 from wellworn.ingest.replaces import SURE, leaves, may_follow
 from wellworn.ingest.statement import Statement, agreement, read
 from wellworn.ingest.terms import Trait, terms, words
@@ -47,8 +47,8 @@ NOT_ASSISTANT, NOT_PERSON, PERHAPS_PERSON = 0.8, 0.4, 0.2
 """The share that an entry loses which a person said, where the question asks what the assistant said; which the assistant said,
 where one asks about oneself; and where it is open of whom one asks."""
 NOTED = 0.7
-"""The share of its score that a fact gains which was written down, by a model that read a session or with `remember`: it says in
-plain words what is said there among other things."""
+"""The share of its score that an entry gains which a model wrote down when it read a session: it says in plain words what is
+said there among other things."""
 ANSWER = 0.8
 """The share of its turn's score that an answer of the assistant has at least, where the question asks for it."""
 SHORT_QUERY = 80
@@ -73,7 +73,7 @@ layer needs half the other's score to stand above it, else nearly all of it."""
 TIE = 1e-3
 _SURELY = math.log1p(1 / FAINT)
 _WAS = frozenset({"did", "was", "were", "had", "ever", "once", "first"})
-_FACTS, _BY_RULES = [KINDS.index(kind) for kind in ("fact", "preference", "pattern")], source_code(READ_BY_RULES)
+_BY_MODEL = source_code(READ_BY_MODEL)
 
 
 def settle(ranked: Ranked, context: SearchContext) -> Ranked:
@@ -276,13 +276,11 @@ def by_whom(ranked: Ranked, context: SearchContext) -> Ranked:
 
 
 def noted_first(ranked: Ranked, context: SearchContext) -> Ranked:
-    """The ranking with facts that were written down above what was said. Those that rules wrote have the words of their turns."""
-    bank = context.bank
-    if not bank.in_threads or not context.bounds.profile.margin or asks_assistant(context.query):
+    """The ranking with what a model wrote down of a session above what was said there. What rules wrote has the words of its turn."""
+    noted = context.bank.column("source", ranked.rows) == _BY_MODEL
+    if not noted.any() or not context.bounds.profile.margin or asks_assistant(context.query):
         return ranked
-    noted = np.isin(bank.column("kind", ranked.rows), _FACTS) & (bank.column("source", ranked.rows) != _BY_RULES)
-    gained = np.where(noted, NOTED, 0.0) * np.maximum(ranked.scores, 0.0)
-    return ranked.with_factor("noted", gained, 1.0) if noted.any() else ranked
+    return ranked.with_factor("noted", np.where(noted, NOTED, 0.0) * np.maximum(ranked.scores, 0.0), 1.0)
 
 
 def _answers_first(ranked: Ranked, context: SearchContext) -> Ranked:
