@@ -255,6 +255,14 @@ def test_rules_end_nothing_where_a_model_decides(opened: OpenMemory) -> None:
         assert {entry.text: entry.state for entry in _kept(mem)} == {first: "active", second: "active"}
 
 
+def test_a_window_that_cannot_be_read_leaves_the_others_to_the_model(opened: OpenMemory) -> None:
+    mem = opened(llm=_model(BERLIN, "What shall I say?", update="0: Add()"))
+    _talk(mem, "monday", "I live in Berlin with my cat Momo.", *["Let me tell you more."] * 39, "I work at Acme.")
+    (report,) = mem.reflect(scope=ADA)
+    assert (report.by, "could not be read" in report.fallback) == ("scripted", True)
+    assert {entry.source for entry in _kept(mem)} == {"reflection by model"}
+
+
 def test_a_long_session_stands_whatever_a_model_says_of_its_windows(opened: OpenMemory) -> None:
     for action in (
         "Supersede(1)",

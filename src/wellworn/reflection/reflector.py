@@ -142,14 +142,14 @@ class Reflector:
         found: list[Candidate] = []
         dropped: Counter[str] = Counter()
         skipped = dict.fromkeys(sorted(read.unread), "not said by a person")
-        by, fallback = "rules" if model is None else model.name, ""
+        readers, fallback = dict[str, None](), ""
         for window in windows(read.turns, read.start):
             part = extract(window, user=user)
             found += part.candidates
             dropped.update(part.dropped)
             skipped.update(part.skipped)
-            if part.fallback:
-                by, fallback = part.by, part.fallback
+            readers[part.by], fallback = None, part.fallback or fallback
+        by = next((one for one in readers if one != "rules"), "rules" if model is None or readers else model.name)
         return Extracted(candidates=group_same(found), dropped=dropped, skipped=skipped, by=by, fallback=fallback)
 
     def _proposal(self, candidate: Candidate, earlier: Sequence[Entry], partition: Partition) -> Proposal:
