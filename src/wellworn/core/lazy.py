@@ -1,4 +1,4 @@
-"""What loads on first use, so that a program starts quickly: the names of a package, and regular expressions."""
+"""What is worked out on first use: the names of a package, regular expressions, properties."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import importlib
 import re
 import sys
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Generic, Self, TypeVar, cast, overload
+
+T = TypeVar("T")
 
 
 def lazy(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
@@ -24,6 +26,28 @@ def lazy(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], li
         return value
 
     return public, get, lambda: public
+
+
+class cached_property(Generic[T]):  # noqa: N801 - stands for the one of functools
+    """As that of functools, without its lock: before Python 3.12 all objects share it, and a fork may carry it along held, for
+    ever. Two threads may work a value out at once; both are the same."""
+
+    def __init__(self, work_out: Callable[[Any], T]) -> None:  # Any: the object it is a property of
+        self._work_out = work_out
+        self.__doc__ = work_out.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> Self | T:
+        if instance is None:
+            return self
+        value = instance.__dict__[self._name] = self._work_out(instance)
+        return value
 
 
 def regex(form: str, flags: int = 0) -> re.Pattern[str]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
-from wellworn.core.lazy import regex
+from wellworn.core.lazy import cached_property, regex
 from wellworn.ingest import word_lists as lists
 from wellworn.ingest.terms import names_in, stem, words
 from wellworn.ingest.topics import embedder, topics

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, Set
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from wellworn.core.dataclass import dataclass
+from wellworn.core.lazy import cached_property
 from wellworn.core.values import filled
 from wellworn.learning.records import LoggedRecall
 

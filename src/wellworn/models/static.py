@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 
 from wellworn.core.errors import EmbeddingFailed
+from wellworn.core.lazy import cached_property
 from wellworn.core.locks import ForkLock
 from wellworn.core.wellformed import well_formed
 from wellworn.models.port import Matrix, unit_rows
@@ -107,7 +108,7 @@ class StaticModel:
         split = iter(_token_ids(self._tokenizer, others) if others else [])
         return (next(split) if ids is None else ids for ids in found)
 
-    @functools.cached_property
+    @cached_property
     def _tokenizer(self) -> Any:  # of tokenizers
         return read_tokenizer(self._file)
 

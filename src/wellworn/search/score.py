@@ -44,13 +44,13 @@ The features were chosen by forward selection among 68 on held-out conversations
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
 from wellworn.core.dataclass import dataclass
+from wellworn.core.lazy import cached_property
 from wellworn.core.values import filled
 from wellworn.ingest.dates import NamedDate
 from wellworn.ingest.terms import Question, Trait

@@ -12,11 +12,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, NotFound
+from wellworn.core.lazy import cached_property
 from wellworn.core.values import Cost, Entry, Recall, Scope
 from wellworn.ingest import validate
 from wellworn.ingest.scrub import ScrubberSpec

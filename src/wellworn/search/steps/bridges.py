@@ -23,13 +23,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from wellworn.core.dataclass import dataclass
-from wellworn.core.lazy import regex
+from wellworn.core.lazy import cached_property, regex
 from wellworn.core.values import Entry
 from wellworn.ingest.terms import record_of, terms, words
 from wellworn.search.bank import Bank, Mask

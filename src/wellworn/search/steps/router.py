@@ -16,12 +16,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
-from wellworn.core.lazy import regex
+from wellworn.core.lazy import cached_property, regex
 from wellworn.core.locks import Deadline
 from wellworn.core.spans import span
 from wellworn.core.values import Recall, RecursionMode, Scope, altered
