@@ -384,13 +384,10 @@ class PartsBank:
             if decision.action == "same":
                 continue
             evidence = evidence_of(turns[n] for n in decision.candidate.turns)
-            text, kind = (
-                decision.text if olds and decision.text else decision.candidate.summary,
-                decision.candidate.kind,
-            )
+            text, kind = decision.candidate.summary, decision.candidate.kind
             if decision.draws_on_old and olds:
                 kind = olds[0].kind if decision.action == "merge" else kind
-                evidence = f"{olds[0].evidence}\n{evidence}"
+                text, evidence = decision.text, f"{olds[0].evidence}\n{evidence}"
             new = Entry(
                 id=str(uuid4()),
                 partition=user.home(),

@@ -276,7 +276,7 @@ def by_whom(ranked: Ranked, context: SearchContext) -> Ranked:
 
 
 def noted_first(ranked: Ranked, context: SearchContext) -> Ranked:
-    """The ranking with what a model wrote down of a session above what was said there. What rules wrote has the words of its turn."""
+    """The ranking with what a model wrote down of a session above what was said there."""
     noted = context.bank.column("source", ranked.rows) == _BY_MODEL
     if not noted.any() or not context.bounds.profile.margin or asks_assistant(context.query):
         return ranked
