@@ -8,6 +8,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 from wellworn import Memory, Scope
+from wellworn.store.sqlite.connection import Connections
 
 ADA = Scope(tenant="acme", user="ada")
 EMBEDDER = "hash:8"
@@ -63,3 +64,14 @@ def race(path: Path, number: int, count: int, start: Barrier, told: Connection) 
         told.send(ids)
     except BaseException:
         told.send(traceback.format_exc())
+
+
+def open_and_close_for_ever(path: Path, told: Connection) -> None:
+    """Open a file, write and close it, again and again."""
+    while True:
+        connections = Connections(path, durability="full")
+        with connections.writing() as db:
+            db.execute("CREATE TABLE IF NOT EXISTS visits (at)")
+            db.execute("INSERT INTO visits VALUES (1)")
+        connections.close()
+        told.send("closed")

@@ -6,16 +6,17 @@ import multiprocessing
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crash.children import ADA, EMBEDDER, race, write_batches, write_for_ever
+from crash.children import ADA, EMBEDDER, open_and_close_for_ever, race, write_batches, write_for_ever
 from wellworn import Memory, Scope
 from wellworn.ingest.remember import BATCH_ENTRIES
+from wellworn.store.sqlite.connection import Connections
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -104,6 +105,26 @@ def test_a_writer_killed_25_times_loses_nothing_it_had_acknowledged(
         ]
         assert {turn.entry_id for turn in turns} >= {i for i, text in kept.items() if " turn " in text}
         mem.remember("life goes on", scope=ADA)
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_who_is_killed_while_it_opens_or_closes_leaves_a_whole_file(
+    tmp_path: Path, at_once: int, tally: Callable[[str, int], None]
+) -> None:
+    dice, path = random.Random(at_once), tmp_path / "memory.db"
+    for _ in range(20):
+        with ExitStack() as stack:
+            children = [stack.enter_context(child(open_and_close_for_ever, path)) for _ in range(at_once)]
+            assert children[0][1].poll(60)
+            time.sleep(dice.uniform(0.0, 0.05))
+            for process, _ in children:
+                process.kill()
+            tally("`kill -9`", at_once)
+        connections = Connections(path, durability="full")
+        missing = connections.log_missing
+        connections.close()
+        assert not missing
+        assert [one.name for one in tmp_path.iterdir()] == ["memory.db"]
 
 
 def test_batches_of_a_killed_remember_many_are_whole(tmp_path: Path, tally: Callable[[str, int], None]) -> None:

@@ -27,6 +27,8 @@ _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # not on Windows, where making a link
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a named pipe must not wait for a writer
 _MAKER = regex(r"\.(\d+)-[^.]*\.part$")
 _BINARY = getattr(os, "O_BINARY", 0)
+_BESIDE = ("-wal", "-shm", "-switching")
+"""How the names of files end that may lie beside a database."""
 
 
 def part_of(path: Path) -> str:
@@ -96,13 +98,13 @@ def take_place(made: Path, path: Path, kept: Path) -> None:
     """
     if path.exists() and not (kept.exists() and kept.samefile(path)):
         kept.unlink(missing_ok=True)
-        for ending in ("-wal", "-shm"):  # of one that was kept before
+        for ending in _BESIDE:  # of one that was kept before
             Path(f"{kept}{ending}").unlink(missing_ok=True)
         try:
             os.link(path, kept)
         except OSError:  # a file system without links
             os.replace(path, kept)
-    for ending in ("-wal", "-shm"):  # they must not be applied to the new file
+    for ending in _BESIDE:  # they must not be applied to the new file
         if Path(f"{path}{ending}").exists():
             os.replace(f"{path}{ending}", f"{kept}{ending}")
     os.replace(made, path)

@@ -2,8 +2,8 @@
 
 Write-ahead logging while the file is open, so readers never wait for the writer. The last one to close it moves the
 log into the file and turns logging off, so a file at rest is one file, whole, and can be read from a read-only disk.
-A file that says it has a log and has none was therefore copied while somebody used it. Knows nothing about what the
-tables mean.
+A file that says it has a log and has none was therefore copied while somebody used it; or it was killed while it turned
+logging on or off, and then a mark lies beside it. Knows nothing about what the tables mean.
 
 SQLite must not be carried through a fork: a child would inherit locks that it does not hold. So a fork waits until no
 thread is inside SQLite and closes every connection first; parent and child each open their own again.
@@ -35,8 +35,8 @@ FORK_WAIT_S = 30.0
 MAX_IDLE_READERS = 8
 PAGES_AT_ONCE = 1_000
 SEAL_TRIES = 20
-LOOKS, LOOK_APART_S = 5, 0.1
-"""How often, and seconds apart, a file without its log is looked at before it counts as copied."""
+SWITCHING = "-switching"
+"""Ends the name of the mark beside a file whose log is being begun or ended: if it has none now, nothing is missing."""
 _FIRST_LOCK_BYTE, _LOCK_BYTES = 0x40000000, 512
 _READ = {False: "?mode=ro", True: "?mode=ro&immutable=1"}
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL", "off": "OFF"}
@@ -100,7 +100,7 @@ class Connections:
                 return
             writer.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file; has no effect on any other
             migrate(writer)
-            _enter_wal(writer)
+            _enter_wal(writer, self._path)
 
     def _connect(self) -> SqliteDb:
         how = "?mode=rw"
@@ -313,16 +313,20 @@ class _Held:
 
 def _close(connection: sqlite3.Connection, path: Path, *, seal: bool) -> None:
     """Close a connection; with `seal`, leave one whole file behind if nobody else has it open."""
+    if seal:
+        _mark(path)
     hindered = seal and not _sealed(connection)
     with suppress(sqlite3.Error):
         connection.close()
     for _ in range(SEAL_TRIES):  # two processes that close at the same moment hinder each other
         if not hindered or _beside(path, "-wal").exists():
-            return
+            break
         with suppress(sqlite3.Error), closing(connect(path, None, "?mode=rw", timeout=0.0)) as again:
             hindered = not _sealed(again)
         if hindered:
             time.sleep(0.02 * os.urandom(1)[0] / 255)
+    if seal and not hindered:
+        _unmark(path)
 
 
 def _sealed(connection: sqlite3.Connection) -> bool:
@@ -474,9 +478,10 @@ def _busy_timeout(connection: sqlite3.Connection, seconds: float) -> Iterator[No
         connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
 
 
-def _enter_wal(connection: sqlite3.Connection) -> None:
+def _enter_wal(connection: sqlite3.Connection, path: Path) -> None:
     """Switch to write-ahead logging; the switch itself does not wait for others, so it is tried again."""
     deadline = time.monotonic() + BUSY_TIMEOUT_S
+    _mark(path)
     while True:
         try:
             (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -485,7 +490,8 @@ def _enter_wal(connection: sqlite3.Connection) -> None:
                 raise
         else:
             if mode == "wal":
-                return
+                connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # only this makes the log
+                return _unmark(path)
             if time.monotonic() > deadline:
                 raise StoreError(f"the file system does not allow write-ahead logging (mode {mode})")
         time.sleep(0.01)
@@ -543,18 +549,23 @@ def _check_ours(path: Path, secret: bytes | None) -> None:
 
 
 def _lacks_log(path: Path) -> bool:
-    """Whether the file says that it has a log, there is none, and nobody has it open: it was copied alone.
+    """Whether the file says that it has a log, there is none, and nobody has it open or switches: it was copied alone.
 
-    It is looked at again for a while: who closed it last may be about to say that it has no log.
+    It is looked at twice: who was switching at the first look may have ended before we looked for the mark.
     """
+    with path.open("r+b", buffering=0) as file:
+        apart = _is_lone(path, since=LONE) and not _beside(path, SWITCHING).exists() and _can_lock(file.fileno())
+        return apart and _is_lone(path, since=LONE)
 
-    for look in range(LOOKS):
-        if look:
-            time.sleep(LOOK_APART_S)
-        with path.open("r+b", buffering=0) as file:
-            if not (_is_lone(path, since=LONE) and _can_lock(file.fileno()) and _is_lone(path, since=LONE)):
-                return False
-    return True
+
+def _mark(path: Path) -> None:
+    with suppress(OSError):
+        os.close(os.open(_beside(path, SWITCHING), os.O_CREAT | os.O_WRONLY, 0o600))
+
+
+def _unmark(path: Path) -> None:
+    with suppress(OSError):
+        _beside(path, SWITCHING).unlink()
 
 
 def _is_lone(path: Path, secret: bytes | None = None, *, since: int = 0) -> bool:
