@@ -121,6 +121,39 @@ def test_a_turn_that_gives_nothing_has_a_reason(said: str, reason: str) -> None:
     assert why(("user", said)) == {0: reason}
 
 
+@pytest.mark.parametrize(
+    "said",
+    """
+    Wie heißt meine Schwester | Welches Rad habe ich | Sag mir wo ich wohne | Comment s'appelle ma sœur | Où j'habite
+    cómo se llama mi hermana | Dime qué bici tengo | Che bici ho | Onde eu moro | Welke fiets heb ik | Gdzie mieszkam
+    Как зовут мою сестру | 我住在哪里 | 私の自転車は何ですか | @src/app.py what does this do | in utils.py what does foo() do
+    wondering if we need redis here | the tests pass on CI but not here, why | kannst du die Tests starten
+    Füge einen Knopf hinzu | arregla el parser | corrige les tests | bitte den Parser reparieren | My tests are failing.
+    The staging server is down. | the ci is red | der Build ist kaputt | I get this error: | There should be a log-out button.
+    """.replace("\n", "|").split("|"),
+)
+def test_what_asks_orders_or_passes_is_no_memory_in_any_language(said: str) -> None:
+    assert memories(("user", said.strip()), user=None) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    """
+    Meine Schwester heißt Anna | Seit Mai habe ich einen Hund | Vivo en Madrid con mi pareja | Todos los días corro mucho
+    Uso el editor Vim | J'habite à Lyon depuis mars | Dans la maison il y a un chat | Ho un gatto nero | Moro em Lisboa desde maio
+    Ik woon in Utrecht met mijn vriend | Мою сестру зовут Анна | 我住在上海 | Kim lives in Oslo. | Nutze immer einfache Zeichen
+    You may commit directly to main now. | You don't need to run the linter anymore. | Before you push, run make lint.
+    When you add a migration, run make schema afterwards. | For tests use vitest. | The tests fail on Windows because of paths.
+    """.replace("\n", "|").split("|"),
+)
+def test_what_lasts_is_a_memory_in_any_language(said: str) -> None:
+    assert len(memories(("user", said.strip()), user=None)) == (1 if said.strip() else 0)
+
+
+def test_names_of_files_keep_their_letters() -> None:
+    assert memories(("user", "pytest.ini is in the folder tests.")) == ["pytest.ini is in the folder tests."]
+
+
 def test_an_assistant_is_never_heard() -> None:
     assert memories(("assistant", "I live in your phone.")) == []
     assert why(("assistant", "I live in your phone.")) == {0: "said by the assistant"}

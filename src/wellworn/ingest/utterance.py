@@ -19,7 +19,7 @@ _MOST_WORDS = 12
 _WORD = regex(r"[^\W_]+")
 _PIECE = regex(r"[^.!?。！？؟…\n]+[.!?。！？؟…]*|[?？؟]+")
 _OPENING = regex(
-    r"^\W*(?:(?:hey|hi|hello|ok|okay|so|and|but|also|btw|by the way|well|oh|um|hmm|wait|just|actually|please|sorry|again"
+    r"^\W*(?:(?:hey|hi|hello|ok|okay|so|and|but|also|btw|fyi|by the way|well|oh|um|hmm|wait|just|actually|please|sorry|again"
     r"|quick(?: question| one)?)\b[\s,:;-]*)+",
     re.I,
 )
@@ -42,11 +42,24 @@ _ASKS = regex(
     rf"|{_WH}(?:\W+(?!{_PRONOUN}\b|\w+s\b)\w+){{0,2}}?(?:\W+(?:is|are|was|were)|['’]s){_ALONE}(?:\W+\w+){{1,8}}$"  # what day is squash
     rf"|who\W+\w+s\b|(?:who|whose|which|what)\W+(?!{_SUBJECT}\b|.*\b{_AUX}\b)[^,;:]+$"  # who signs my holidays
     r"|(?:where|when|how|what|which|whom?)\W+(?:\w+\W+)?to\b(?!\W+(?:me|us|him|her|them)\b)"  # where to send it
-    r"|wie\W+(?:hei(?:ß|ss)t|alt|viele?|lange|oft|spät|geht)\b[^,;:]+$|(?:wer|wann|warum|wieso|welche[nmrs]?|wo|qué|quién|dónde|cuándo|cuál(?:es)?|cómo|où|quel(?:le)?s?|comment|pourquoi"
-    r"|combien|chi|dove|quale|perché|onde|quem|hvem|hvor|hva[d]?|hvilke[nt]?|vem|vad|waar|waarom|wanneer|welke)\b[^,;:]+$",
+    rf"|(?:@\S+|(?:in|on|for|at)\W+(?:the\W+)?\S+),?\s+(?:{_WH}\W+{_AUX}|{_AUX})\W+(?:{_SUBJECT}\b|\w+\(\))"  # @app.py what does it do
+    r"|[^.!?]+,\s*why$|wonder(?:ing)?\W+(?:if|whether|why|how|what)\b|any(?:thing|\W+(?:way|reason|chance))\b(?!.*\b(?:is|are|goes|will)\b)",
     re.I,
 )
 """A question without its sign, by its first words."""
+_ASKS_ABROAD = regex(
+    r"(?:(?:wer|wem|wann|warum|wieso|weshalb|welche[nmrs]?|wo(?:hin|her)?|qu[eé]|qui[eé]n(?:es)?|d[oó]nde|cu[aá]l(?:es)?|cuándo|cómo|cu[aá]nt[oa]s?"
+    r"|où|quel(?:le)?s?|comment|pourquoi|combien|qu['’]est|est-ce|chi|cosa|dove|quale?|quali|quanti?|perché|onde|quem|quais|quanto|hvem|hvor|hva[d]?"
+    r"|hvilke[nt]?|vem|vad|vilken|waar|waarom|wanneer|welke?|gdzie|kto|kiedy|dlaczego|jaki[ae]?|czy|ile|nerede|hangi|nasıl|kaç"
+    r"|кто|где|куда|когда|почему|зачем|сколько|чей|как(?:ой|ая|ие|ое)|как\W+(?:зовут|называ)|أين|متى|ماذا|لماذا|كيف|هل)\s"
+    r"|wie\W+(?:hei(?:ß|ss)t|alt|viele?|lange|oft|spät|geht|ist|war|kann|is|heeft)\b|was\W+(?:ist|sind|macht?|mache|hat|habe|haben|kann|soll|war|bedeutet|weißt)\b"
+    r"|che\s+\w+\s+\w|como\s+(?:se|te|está|puedo|hago)\b|(?:kannst|könntest|würdest|hast|bist|weißt|habe|bin|darf|soll|puedes|podrías|sabes|tienes|peux|pourrais"
+    r"|puoi|potresti|podes|pode|kun|можешь)(?:-|\s+)(?:du|ich|tu|je|jij|je|\w+[aei]r[ei]?)\b"
+    r"|(?:sag|zeig|erklär|dime|muéstrame|dis-moi|montre-moi|dimmi|zeg|vertel|скажи|напомни|告诉我)\b)[^,;:]*$"
+    r"|[^,;:，。]*(?:什么|什麼|谁|誰|哪[里裡个個些]|怎么|怎麼|为什么|多少|[吗嗎]$|何|どこ|いつ|なぜ|(?:です|ます|でした|ました)か$|무엇|뭐|누구|어디|언제|까$)",
+    re.I,
+)
+"""The same in other languages: by its first words, or where a language has them elsewhere, by any."""
 _ASKS_ASSISTANT = regex(
     r"\b(?:did|have|had)\W+(?:you|u)\b(?!(?:\W+(?:ever|already|really|even))?\W+(?:and|know|remember|recall|hear|see|forg[eo]t|notice|get"
     r"|got|stored?|saved?|noted?|kept|keep|learn|been)\b)"
@@ -209,7 +222,8 @@ def asks(sentence: str) -> bool:
         said = tail.strip()
     if len(said.split()) > _MOST_WORDS:
         return False
-    return bool((said[-1:].isalnum() and _ASKS.match(said)) or _WANTS_TO_KNOW.match(said))
+    without_sign = said[-1:].isalnum() and (_ASKS.match(said) or _ASKS_ABROAD.match(said))
+    return bool(without_sign or _WANTS_TO_KNOW.match(said))
 
 
 def wants_answer(text: str) -> bool:

@@ -199,7 +199,16 @@ def _is_end(line: str, start: int, mark: re.Match[str]) -> bool:
 
 
 Label = Literal[
-    "statement", "instruction", "question", "request", "small talk", "hypothetical", "fragment", "aside", "points back"
+    "statement",
+    "instruction",
+    "question",
+    "request",
+    "small talk",
+    "hypothetical",
+    "fragment",
+    "aside",
+    "points back",
+    "passing",
 ]
 
 
@@ -231,8 +240,17 @@ _OF_THE_TALK = _words(
     " update version wonder wrong"
 )
 """Words about the talk itself: with words that merely react, they say nothing about anyone."""
-_REQUEST = regex(r"\b(?:can|could|would|will) you\b|\bi(?:'d| would)? (?:want|need|like) you\b|\b(?:tell|show) me\b")
+_REQUEST = regex(
+    r"\b(?:can|could|would|will) you\b|\bi(?:'d| would)? (?:want|need|like) you\b|\b(?:tell|show) me\b"
+    r"|^(?:there (?:should|must) be|(?:the )?users? (?:should|must)|as an? \w+,? i (?:want|need))\b"
+)
 """What is wanted of the assistant for the moment."""
+_PASSING = regex(
+    r"\b(?:build|tests|ci|pipeline|server|staging|page|app|deploy\w*|container|endpoint)\b(?!.*\b(?:because|unless|when|if|without)\b)"
+    r"[^,;]{0,40}\b(?:fail\w*|crash\w*|br[eo]ken?|hangs?|times? out|kaputt|roto|(?:is|are) (?:down|red|green|blank|stuck|offline))\b"
+    r"|\w(?:error|exception):|\berrors?:*$"
+)
+"""How one's programs are at the moment: true today, and wrong when it is read again."""
 _PROPOSES = regex(
     r"(?:so |then |now )?(?:let's|let us|let me|we (?:can|could|should|may|might|need to)|(?:i'm|i am) (?:\w+ )?ready)\b"
 )
@@ -270,11 +288,15 @@ _AMOUNTS = _words("one two three four five six seven eight nine ten twelve twent
 YOU = regex(r"\byou(?:r|rs|'re|'ve|'ll)?\b", re.IGNORECASE)
 _INSTRUCTS = regex(
     r"(?:please )?(?:always|never|don't|do not|avoid|stop \w+ing|remember|note|call me|use|keep|prefer|remind me|be"
-    r"|no more|no .+ please"
+    r"|no more|no .+ please|for \w+(?: \w+)?,? use|[\w ]+ in \w+ only$"
+    r"|(?:you (?:may|can|needn't|(?:don't|do not|no longer) (?:need|have) to|are allowed to)|it's (?:ok|okay|fine) to)\b.*"
+    r"\b(?:now|again|any ?more|no longer)"
     r"|(?:answer|reply|respond|speak|talk|address|write)(?: (?!an?\b|the\b|it\b|this\b)\w+){0,2}"
     r" (?:in|with|without|formally|informally|briefly))\b"
     r"|(?:whenever|every time|(?:if|when) (?:i|we) (?:\w+ ){0,2}(?:ask|send|say|paste|share|mention))[^,]*, "
     r"(?!(?:i|my|we|our|it|he|she|they|the|what|how)\b)"
+    r"|(?:when|before|after|if) (?:you (?!finish|are\b|have\b|can\b|could\b|want|get\b|like|know|see\b)|tests? )[^,]+, "
+    r"(?!(?:i|my|we|our|it|he|she|they|the|what|how|you|please|can|tell|write)\b)"
 )
 _STANDING = regex(
     r"\b(?:always|never|from now on|going forward|in (?:the )?future|instead of|any ?more|no longer|by default|every time)\b"
@@ -294,6 +316,20 @@ _FOREIGN = _words(
     " och inte min jeg er ikke og på et til av som har w z nie jest mam ve bir"
 )
 """Function words of other languages."""
+_POLITE_ABROAD = regex(r"(?:bitte|por favor|s'il (?:te|vous) plaît|per favore|alsjeblieft|пожалуйста)\b")
+_ARTICLES_ABROAD = _words(
+    "einen eine ein den das el la los las un una une le les des il lo gli um uma os as het een de"
+)
+_LEADS_ABROAD = _words(
+    "heute gestern morgen dann jetzt auch mit ohne bei nach vor für seit hoy ayer ahora con sin para por sobre desde todos todas"
+    " hier aujourd'hui avec sans pour dans sur chez depuis tous toutes ieri oggi anche per tutti tutte com sem ontem hoje"
+    " vandaag gisteren met zonder voor alle habe hatte war era fue"
+)
+"""Words that may stand before an article where nothing is ordered."""
+_STANDING_ABROAD = regex(
+    r"\b(?:immer|nie|niemals|stets|ab (?:jetzt|sofort)|statt|siempre|nunca|en (?:vez|lugar) de|toujours|jamais|désormais|au lieu"
+    r"|sempre|mai|invece|em vez|altijd|nooit|voortaan|всегда|никогда)\b"
+)
 _FEWEST_FOREIGN = 4
 
 
@@ -307,11 +343,13 @@ def label(sentence: Sentence) -> Label:
     content = says_something(text)
     if not said or not content:
         return "small talk"
-    task = next((word for word in said if word not in _BEFORE_TASK), "") in _TASKS
-    if not task and not is_english(text):
-        return "statement" if len(words(text)) >= 3 else "fragment"
     if asks(text + sentence.end):
         return "question"
+    task = next((word for word in said if word not in _BEFORE_TASK), "") in _TASKS
+    if not task and not is_english(text):
+        if _orders_abroad(text, said) and not _STANDING_ABROAD.search(text):
+            return "request"
+        return _stated(text) if len(words(text)) >= 3 else "fragment"
     if task or _REQUEST.search(text):
         return "instruction" if _INSTRUCTS.match(text) or _stays(text) else "request"
     if _INSTRUCTS.match(text) and len(said) > 1:
@@ -321,6 +359,16 @@ def label(sentence: Sentence) -> Label:
     return _told(sentence, whole, text, said, content)
 
 
+def _stated(text: str) -> Label:
+    return "passing" if _PASSING.search(text) else "statement"
+
+
+def _orders_abroad(text: str, said: list[str]) -> bool:
+    """Whether it is polite, or a verb that is no first person's stands before its object: "arregla el parser"."""
+    verb = said[0] not in _FOREIGN | _LEADS_ABROAD and not said[0].endswith("o") and said[0].isalpha()
+    return _POLITE_ABROAD.match(text) is not None or (verb and not _ARTICLES_ABROAD.isdisjoint(said[1:2]))
+
+
 def _told(sentence: Sentence, whole: str, text: str, said: list[str], content: list[str]) -> Label:
     """The label of a sentence that neither asks nor instructs."""
     if _HYPOTHETICAL.search(text):
@@ -328,7 +376,7 @@ def _told(sentence: Sentence, whole: str, text: str, said: list[str], content: l
     if said[0] in _POINTING and not (said[0] in _LEADS and (_has_subject(said[1:], "") or _is_verb(said[2:]))):
         return "points back"
     if YOU.match(text) or _has_subject(said, whole):
-        return "statement" if _has_own_clause(text) else "aside"
+        return _stated(text) if _has_own_clause(text) else "aside"
     if _stays(text) and len(said) > 1:
         return "instruction"
     return "fragment" if len(content) <= _LONGEST_FRAGMENT and sentence.end != ":" else "request"
@@ -341,7 +389,7 @@ def clauses(sentence: Sentence) -> list[Sentence]:
         return [sentence]
     end = "." if found[1].startswith("so ") else ","  # "…, so …" gives a reason, which may last
     told = Sentence(text=sentence.text[: found.start()], end=end)
-    if label(told) != "statement" or (_BARE.match(told.text) and not _is_task(found[1])):
+    if label(told) not in ("statement", "passing") or (_BARE.match(told.text) and not _is_task(found[1])):
         return [sentence]
     return [told, Sentence(text=found[1], end=sentence.end)]
 

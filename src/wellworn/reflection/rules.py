@@ -50,6 +50,7 @@ _REASONS = {
     "fragment": "fragment",
     "points back": "says nothing without what it points to",
     "aside": "about the talk itself",
+    "passing": "true for the moment",
     "small talk": "small talk",
 }
 """Why a turn with sentences of a sort gave no memory; the first that applies."""
@@ -277,7 +278,10 @@ def _told(text: str, end: str, name: str, *, quoted: bool) -> str:
     first = next((word for word in labels.plain_words(text) if not labels.is_adverb(word)), "")
     quoted = quoted or labels.is_past(first) or not labels.is_english(text.lower())  # "Moved to Bergen" has no subject
     about = None if quoted else labels.about_speaker(text, name)
-    return (_lead(name) + _sentence_case(text) if about is None else _sentence_case(about)) + _closing(end)
+    if about is None:
+        return _lead(name) + text + _closing(end)
+    own = about.split(" ", 1)[0] == text.split(" ", 1)[0]  # "pytest.ini" and "npm" are written as people write them
+    return (about if own else _sentence_case(about)) + _closing(end)
 
 
 def _extended(memory: Candidate, one: labels.Sentence, turn: Turn, session: _Session) -> Candidate:
