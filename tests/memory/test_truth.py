@@ -143,6 +143,10 @@ TWO_FACTS = [
     ),
 ]
 LOOK_ALIKES = [
+    ("Unit tests run with pytest.", "Integration tests run with make e2e."),
+    ("I prefer tabs in Go files.", "I prefer spaces in YAML files."),
+    ("We use Postgres in production.", "We use SQLite in the tests."),
+    ("We use Python 3.11, FastAPI and Postgres 15.", "We upgraded to Python 3.12."),
     ("Choir moved to Thursdays.", "We moved to Aalst."),
     ("The report moved to June 3.", "I moved to Bergen."),
     ("My boss is Tom.", "Tom gave me a raise."),

@@ -92,6 +92,17 @@ def _begin_alike(before: Statement, after: Statement) -> bool:
     return not lists.BE_OR_HAVE.isdisjoint(alike) or (len(alike) > 1 and alike[0] in ACTOR)
 
 
+def _elsewhere(before: Statement, after: Statement) -> bool:
+    """Whether the new statement says something else of another part or kind: "tabs in Go files" and "spaces in YAML files",
+    "unit tests run …" and "integration tests run …"."""
+    if before.where and after.where - before.where and before.content - before.where != after.content - after.where:
+        return True
+    (one, head), (other, other_head) = (
+        ([word for word in words(said.said) if word not in _FILLERS] + ["", ""])[:2] for said in (before, after)
+    )
+    return head == other_head and one != other and not after.tells_change and lists.STOP_WORDS.isdisjoint((one, other))
+
+
 def _apart(one: frozenset[str], other: frozenset[str]) -> bool:
     """Whether both name something, and nothing that is the same."""
     return bool(one and other and one.isdisjoint(other)) and _nearness(one, other) < _SAME_USE
@@ -162,6 +173,8 @@ def _most(before: Statement, after: Statement) -> float:
     if unrelated and english and not ends:
         return _UNSURE
     if not on_topic and not after.tells_change and _apart(before.definite, after.definite):
+        return _UNSURE
+    if _elsewhere(before, after) or (before.lists and not after.lists):
         return _UNSURE
     named_alike = any(_alike(a, b) for a in before.things for b in after.things)
     alike = named_alike or (on_topic and not _of_one_kind(before, after))

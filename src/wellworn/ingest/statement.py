@@ -89,6 +89,8 @@ _STATE = regex(r"\b(?:is|are|was|has|have|will)\b|['’]s\b|[:=] ?\w", re.I)
 _SENTENCE_ENDS = regex(r"[.!?]+(?:\s|$)")
 _DEFINITE = regex(r"\bthe\s+([^\W_]+)", re.I)
 _SAYS_I = regex(r"\bI\b|^i\b")
+_WHERE = regex(r"\bin (?:the |our |my )?([\w./-]+(?: files?| code| folders?| projects?)?)")
+_LIST = regex(r"\w, [^,.;:]{1,30}?,? and \w")
 _OF_WHAT = regex(
     r"(?:^|[.!?;,:]\s+|\b(?:and|but|so)\s+)(?:the|my|our)\s+(?:[\w-]+\s+){1,3}?(?:for|of|to|with|from|in|at|on)\s+"
     r"(?:the\s+|my\s+|our\s+|an?\s+)?((?:[\w-]+\s+){1,3}?)(?:is|are|was|were|has|have|will|got|gets)\b",
@@ -189,6 +191,16 @@ class Statement:
     def of_what(self) -> frozenset[str]:
         """What its subject is for, of or with; these are whole words."""
         return frozenset(words(" ".join(_OF_WHAT.findall(self.said)))) - lists.STOP_WORDS
+
+    @cached_property
+    def where(self) -> frozenset[str]:
+        """Where it holds, unless that is a name: "in production", "in Go files", "in api/"; not "in Oslo"."""
+        return frozenset(words(" ".join(one for one in _WHERE.findall(self.said) if not one.istitle())))
+
+    @cached_property
+    def lists(self) -> bool:
+        """It names several things at once: "Python, FastAPI and Postgres"."""
+        return _LIST.search(self.said) is not None
 
     @cached_property
     def does(self) -> frozenset[str]:
