@@ -650,6 +650,22 @@ def test_what_a_person_said_stands_above_what_an_assistant_said() -> None:
         assert mem.recall("Which colour is my bicycle?", scope=ADA)[0].text == "My bicycle is a green Brompton."
 
 
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ("I have no record of your bicycle. Which one is it?", False),
+        ("Sorry, I don't know which bicycle you have.", False),
+        ("I don't know the year of your bicycle, but it is a Brompton.", True),
+    ],
+)
+def test_an_answer_that_knows_nothing_is_never_a_hit(answer: str, found: bool) -> None:
+    with Memory(":memory:") as mem:
+        session = mem.session("s", scope=ADA)
+        session.add("user", "Which bicycle do I have?")
+        session.add("assistant", answer)
+        assert [hit.text for hit in mem.recall("Which bicycle do I have?", scope=ADA)] == [answer] * found
+
+
 @pytest.mark.parametrize(("other", "first"), [("assistant", "bread"), ("Tom", "choir")])
 def test_of_equals_that_an_assistant_was_told_the_newer_comes_first(other: str, first: str) -> None:
     said = [

@@ -51,6 +51,19 @@ def test_an_empty_store_has_no_flaws(store: Store) -> None:
     assert repair(store, None).ok
 
 
+def test_what_the_rules_of_an_older_release_said_of_a_turn_is_no_flaw_and_is_said_anew(tmp_path: Path) -> None:
+    with Memory(tmp_path / "a.db", embedder="none", background=False) as memory:
+        memory.for_user("ada").session("s").add("user", "Wo wohne ich")
+    with sqlite3.connect(tmp_path / "a.db") as db:
+        ((now,),) = db.execute("SELECT traits FROM index_records")
+        db.execute("UPDATE index_records SET traits = 0")
+    with Memory(tmp_path / "a.db", embedder="none", background=False) as memory:
+        assert memory.verify().ok
+        assert memory.admin.repair().ok
+    with sqlite3.connect(tmp_path / "a.db") as db:
+        assert db.execute("SELECT traits FROM index_records").fetchall() == [(now,)] != [(0,)]
+
+
 def test_forgetting_leaves_no_flaws(memory: Memory, store: Store) -> None:
     ids = fill(memory)
     memory.forget(ids=[ids["race"]], scope=ADA)

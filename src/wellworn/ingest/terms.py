@@ -25,7 +25,7 @@ from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, filled
 from wellworn.ingest.dates import NamedDate, named_dates
 from wellworn.ingest.related import RELATED
-from wellworn.ingest.utterance import ASSISTANT_ROLES, only_asks, only_reacts
+from wellworn.ingest.utterance import ASSISTANT_ROLES, knows_not, only_asks, only_reacts
 from wellworn.ingest.word_lists import ENGLISH_WORDS, FOREIGN_WORDS
 from wellworn.ingest.word_lists import STOP_WORDS as STOP_WORDS
 from wellworn.store.port import IndexRecord
@@ -255,7 +255,9 @@ def _traits(text: str, found: Sequence[str], role: str | None) -> int:
             traits |= Trait.ASSISTANT.value
         if only_asks(text):
             traits |= Trait.ASKS.value
-        elif only_reacts([word for word in found if word not in STOP_WORDS], text):
+        elif only_reacts([word for word in found if word not in STOP_WORDS], text) or (
+            traits & Trait.ASSISTANT and knows_not(text)
+        ):
             traits |= Trait.REACTS.value
     return traits
 

@@ -170,6 +170,13 @@ _REACTIONS = frozenset(
 """Words of thanks, greetings, consent and "I do not know". A turn with no other content word only reacts."""
 
 
+_KNOWS_NOT = regex(
+    r"(?:unfortunately\W+|i['’]?m (?:afraid|sorry)\W+(?:but\W+)?)?(?:i (?:(?:do|did|can|could)(?: not|n['’]t)|cannot|currently have no|have no|am not|don['’]t yet)"
+    r"|i['’]m not|there(?: is|['’]s) no)\b(?!.*\b(?:but|however|except|only)\b)"
+    r".*\b(?:know|recall|remember|records?|information|details|memory|memories|aware|sure|find|access|idea|mention)\b|(?:i['’]d need|please (?:tell|share|let)|let me know|if you (?:tell|share))\b",
+    re.I,
+)
+"""An answer that knows nothing."""
 _OOPS = r"(?:(?:actually|ah|oh|oops|sorry|wait|no|nope|nein|non)\b\W*)"
 _CORRECTS = regex(
     rf"\W*(?:{_OOPS}*(?:(?:i|ich) (?:meant?|meinte)(?! to\b)|make that)|{_OOPS}+it['’]?s)\b[,:]?(?:\s+\S+){{1,6}}\s*"
@@ -268,6 +275,18 @@ def only_asks(text: str) -> bool:
 def only_reacts(content: list[str], text: str) -> bool:
     """Whether a turn with these content words is thanks, a greeting, consent or "I do not know"."""
     return len(text) <= LONGEST_CHARS and (_REACTIONS.issuperset(content) or bool(_EXCLAIMS.fullmatch(text.strip())))
+
+
+def knows_not(text: str) -> bool:
+    """Whether an answer says that it knows nothing, and at most asks: "I have no record of your bicycle. Which is it?"."""
+    said = [
+        piece
+        for piece in _PIECE.findall(text)
+        if any(c.isalnum() for c in piece) and not asks(piece) and not _reacts(piece)
+    ]
+    return (
+        len(said) > 0 and len(text) <= LONGEST_CHARS and all(_KNOWS_NOT.match(without_opening(piece)) for piece in said)
+    )
 
 
 def _reacts(said: str) -> bool:

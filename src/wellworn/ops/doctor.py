@@ -45,9 +45,9 @@ import numpy as np
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, StoreCorrupt
 from wellworn.core.scope import LAYERS, Partition
-from wellworn.core.values import JOB_STATES, KINDS, LINK_TYPES, STATES, Entry, Link, Progress, Turn, unwatched
+from wellworn.core.values import JOB_STATES, KINDS, LINK_TYPES, STATES, Entry, Link, Progress, Turn, altered, unwatched
 from wellworn.core.wellformed import counted
-from wellworn.ingest.terms import embedding_text, record_of
+from wellworn.ingest.terms import Trait, embedding_text, record_of
 from wellworn.jobs.queue import JOB, job_from, job_problem, put_job, readable_jobs
 from wellworn.learning.records import learning_problem
 from wellworn.models.port import Embedder
@@ -63,6 +63,7 @@ from wellworn.store.values import EmbeddingModel, IndexRecord, Record, RecordFil
 SAMPLE = 200
 """How many vectors are made again to compare, where making them costs time or money."""
 UNKNOWN = 1_000_000
+ASKS_OR_REACTS = int(Trait.ASKS | Trait.REACTS)
 _QUICK = ("static:", "hash")
 _DIFFERENCE = 0.15
 """How far two vectors of the same text may be apart: providers do not answer with the same bits every time."""
@@ -327,12 +328,15 @@ def _well_formed_tags(entry: Entry) -> bool:
     return isinstance(tags, list) and all(isinstance(tag, str) for tag in tags) and len(set(tags)) == len(tags)
 
 
-def _index_problem(entry: Entry, stored: IndexRecord | None) -> str | None:
+def _index_problem(entry: Entry, stored: IndexRecord | None, *, told_by_rules: int = ASKS_OR_REACTS) -> str | None:
+    """What is wrong with an index record. Whether a turn only asks or reacts may have been told by the rules of an older
+    release: that is no flaw, and is told anew when the entry is repaired."""
     if not _well_formed_tags(entry):
         return None  # said already; there is no record to compare with
     if stored is None:
         return "it has no index record, so words do not find it"
     right = record_of(entry)
+    right = altered(right, traits=(right.traits & ~told_by_rules) | (stored.traits & told_by_rules))
     same = all(np.array_equal(getattr(stored, f.name), getattr(right, f.name)) for f in fields(stored))
     return None if same else "the index record is not the one its text gives"
 
@@ -420,7 +424,11 @@ def _rebuild(store: Store, embedder: Embedder | None, partition: Partition, page
         lacking += _misplaced(embedder, page, stored, 1 if embedder.name.startswith(_QUICK) else PAGE)
         made = embedder.embed([embedding_text(entry) for _, entry in lacking])  # outside any transaction
         vectors = {no: vector for (no, _), vector in zip(lacking, made, strict=True)}
-    indexes = {no: record_of(entry) for no, entry in page if _index_problem(entry, stored.get(no, (None, None))[0])}
+    indexes = {
+        no: record_of(entry)
+        for no, entry in page
+        if _index_problem(entry, stored.get(no, (None, None))[0], told_by_rules=0)
+    }
     wrong = [(no, entry) for no, entry in page if no in vectors or no in indexes or settled(entry) != entry]
     if not wrong:
         return
