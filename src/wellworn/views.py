@@ -314,7 +314,8 @@ class AdminView(MemoryView):
         namespaces, `owner` names the one to import.
         """
         from wellworn.ingest.session import Session
-        from wellworn.ops.imports import READERS, Importer
+        from wellworn.ops.imports import Importer
+        from wellworn.ops.there import READERS
 
         if not isinstance(source, str) or source not in READERS:
             raise InvalidInput(

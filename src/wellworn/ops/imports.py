@@ -1,28 +1,21 @@
-"""Take over what another system remembers: a reader yields records, one writer stores them under stable ids.
+"""Take over what another system remembers: readers yield records, one writer stores them under stable ids.
 
 Nothing is stored twice: a memory has an id that follows from its id there, a turn carries it. So an import can be
 stopped and run again, and a later export brings only what is new or changed. A record that cannot be stored is skipped,
 and the report says why.
-
-A reader turns a file or folder of one source into records and stores nothing. What it does not import it names with a
-reason. The shapes are those of the systems' own exports and of dumps with their clients; unknown fields are left alone.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import uuid
-import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from datetime import datetime
 
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import InvalidInput, TransferError
+from wellworn.core.errors import InvalidInput
 from wellworn.core.values import MAX_NAME_CHARS, Entry, Partition, Progress, Scope, altered
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.change import Changer
@@ -30,54 +23,14 @@ from wellworn.ingest.chunk import STEP, chunk
 from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.session import ID_THERE, Session, missing_turns
 from wellworn.ingest.terms import thread_of
-from wellworn.ingest.validate import Draft, TimeLike, as_time, check
-from wellworn.ops.files import files_in, open_plain, read_text
-from wellworn.ops.markdown import note_in, split
+from wellworn.ingest.validate import Draft, check
+from wellworn.ops.there import Record, Skipped, ThereDialogue, ThereMemory
 from wellworn.store.port import Store
 
 BATCH = 256
 MOST_PROBLEMS = 20
 _DIGEST = "digest_there"
 """The key of the metadata that tells whether a memory has changed there since it was imported."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ThereMemory:
-    """A memory of another system: its id there, whose it is there, and what to remember."""
-
-    id: str
-    draft: Draft
-    owner: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ThereTurn:
-    """What was said in a dialogue of another system."""
-
-    id: str
-    role: str
-    text: str
-    at: TimeLike = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ThereDialogue:
-    """A dialogue of another system."""
-
-    id: str
-    turns: Sequence[ThereTurn]
-    owner: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Skipped:
-    """A record that is not imported, and why: a few words that many records share."""
-
-    where: str
-    why: str
-
-
-Record = ThereMemory | ThereDialogue | Skipped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,313 +192,3 @@ def _stable_id(partition: Partition, source: str, id_there: str, number: int) ->
     name = "\x1f".join((partition.tenant, partition.layer, partition.layer_id, source, id_there, str(number)))
     digest = hashlib.blake2b(name.encode(), digest_size=16, person=b"wellworn import").digest()
     return str(uuid.UUID(bytes=digest, version=5))
-
-
-MAX_BYTES = 4_000_000_000
-_WORDS = ("content", "text", "memory", "data")
-"""Where the words of a memory stand, in values that frameworks store."""
-
-Plain = Mapping[str, Any]
-
-
-# -- files ---------------------------------------------------------------------------------------------------------
-
-
-def _documents(path: Path, pattern: str) -> Iterator[Any]:
-    """The JSON of a file, of the fitting files of a folder, or of those of a ZIP archive."""
-    if path.is_dir():
-        found = [one for one in files_in(path, ".json") if one.match(pattern)]
-        if not found:
-            raise TransferError(f"there is no {pattern} in {path}")
-        for file_in in found:
-            yield from _documents(file_in, pattern)
-        return
-    try:
-        with open_plain(path) as file:
-            if not zipfile.is_zipfile(file):
-                file.seek(0)
-                yield _json(file.read(), str(path))
-                return
-            with zipfile.ZipFile(file) as archive:
-                members = [one for one in archive.infolist() if Path(one.filename).match(pattern)]
-                if not members:
-                    raise TransferError(f"there is no {pattern} in {path}")
-                for one in members:
-                    if one.file_size > MAX_BYTES:
-                        raise TransferError(f"{path}: {one.filename} has more than {MAX_BYTES:,} bytes")
-                    yield _json(archive.read(one), f"{path}: {one.filename}")
-    except (OSError, zipfile.BadZipFile) as error:
-        raise TransferError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
-
-
-def _json(raw: bytes, where: str) -> Any:
-    """A document, or the list of those on the lines."""
-    try:
-        text = raw.decode("utf-8-sig")
-        try:
-            return json.loads(text)
-        except ValueError:
-            lines = [line for line in text.splitlines() if line.strip()]
-            if len(lines) < 2:
-                raise
-            return [json.loads(line) for line in lines]
-    except (ValueError, RecursionError) as error:
-        raise TransferError(f"{where} is not JSON: {error}") from None
-
-
-def _listed(document: Any, *names: str, where: str) -> list[Plain]:
-    """The objects of a list, or of the first list under one of these names."""
-    if isinstance(document, Mapping):
-        document = next((document[name] for name in names if isinstance(document.get(name), list)), None)
-    if not isinstance(document, list):
-        raise TransferError(f"this is no export of {where}: there is no list" + (f" {names[0]!r}" if names else ""))
-    return [one for one in document if isinstance(one, Mapping)]
-
-
-def _object(value: object) -> Plain:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _time(value: object) -> TimeLike:
-    """A time, from text or seconds; None where it is none."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e11:
-        return datetime.fromtimestamp(value, UTC)
-    try:
-        return as_time("time", value) if isinstance(value, str) else None
-    except InvalidInput:
-        return None
-
-
-def _text(content: object) -> str:
-    """The words of a message: a text, or the texts among its parts."""
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else []
-    texts = [part if isinstance(part, str) else part.get("text") for part in parts if isinstance(part, str | Mapping)]
-    return "\n".join(text for text in texts if isinstance(text, str) and text.strip())
-
-
-def _tags(value: object) -> list[str]:
-    return [str(tag)[:200] for tag in value if str(tag).strip()] if isinstance(value, list) else []
-
-
-# -- chats ---------------------------------------------------------------------------------------------------------
-
-
-def read_chatgpt(path: Path) -> Iterator[Record]:
-    """ChatGPT's data export: of each conversation the branch that was shown last."""
-    for document in _documents(path, "conversations*.json"):
-        for chat in _listed(document, where="ChatGPT"):
-            name, turns = str(chat.get("conversation_id") or chat.get("id")), []
-            for message in _branch(chat):
-                turn, why = _chatgpt_turn(message)
-                if turn is not None:
-                    turns.append(turn)
-                else:
-                    yield Skipped(where=f"{name}/{message.get('id')}", why=why)
-            yield ThereDialogue(id=name, turns=turns) if turns else Skipped(where=name, why="an empty conversation")
-
-
-def _branch(chat: Plain) -> list[Plain]:
-    """The messages from the first to the one that was current."""
-    nodes, node, found, seen = _object(chat.get("mapping")), chat.get("current_node"), [], set()
-    while isinstance(node, str) and node in nodes and node not in seen:
-        seen.add(node)
-        found.append(_object(nodes[node]).get("message"))
-        node = _object(nodes[node]).get("parent")
-    return [message for message in reversed(found) if isinstance(message, Mapping)]
-
-
-def _chatgpt_turn(message: Plain) -> tuple[ThereTurn | None, str]:
-    author, content, more = (_object(message.get(key)) for key in ("author", "content", "metadata"))
-    role, text = author.get("role"), _text(content.get("parts"))
-    if role not in ("user", "assistant"):
-        return None, f"a message of the {role}"
-    if more.get("is_visually_hidden_from_conversation") or message.get("recipient", "all") != "all":
-        return None, "a message that was not shown"
-    if content.get("content_type") not in ("text", "multimodal_text") or not text.strip():
-        return None, f"no text ({content.get('content_type')})"
-    return ThereTurn(id=str(message.get("id")), role=role, text=text, at=_time(message.get("create_time"))), ""
-
-
-def read_claude(path: Path) -> Iterator[Record]:
-    """Claude's data export."""
-    for document in _documents(path, "conversations*.json"):
-        for chat in _listed(document, "conversations", where="Claude"):
-            name, turns = str(chat.get("uuid")), []
-            for message in _listed(chat.get("chat_messages") or [], where="Claude"):
-                blocks = message.get("content")
-                parts = blocks if isinstance(blocks, list) else []
-                shown = [one for one in parts if _object(one).get("type") == "text"]
-                text, id = _text(shown) or str(message.get("text") or ""), str(message.get("uuid"))
-                if not text.strip():
-                    yield Skipped(where=f"{name}/{id}", why="no text")
-                    continue
-                role = "assistant" if message.get("sender") == "assistant" else "user"
-                turns.append(ThereTurn(id=id, role=role, text=text, at=_time(message.get("created_at"))))
-            yield ThereDialogue(id=name, turns=turns) if turns else Skipped(where=name, why="an empty conversation")
-
-
-# -- memory systems ------------------------------------------------------------------------------------------------
-
-
-def read_mem0(path: Path) -> Iterator[Record]:
-    """What mem0's `get_all` or its export gives, as JSON."""
-    for document in _documents(path, "*.json"):
-        for item in _listed(document, "results", "memories", where="mem0"):
-            text = next((item[key] for key in ("memory", "text", "data") if isinstance(item.get(key), str)), "")
-            draft = Draft(
-                text=text,
-                kind="fact",
-                tags=_tags(item.get("categories")),
-                at=_time(item.get("updated_at")) or _time(item.get("created_at")),
-                metadata=_object(item.get("metadata")),
-            )
-            owner = item.get("user_id") or item.get("agent_id") or item.get("run_id")
-            yield ThereMemory(id=str(item.get("id") or text), draft=draft, owner=str(owner) if owner else None)
-
-
-def read_langgraph(path: Path) -> Iterator[Record]:
-    """Items of a LangGraph store, as LangMem uses it: the `dict()` of each item, as JSON."""
-    for document in _documents(path, "*.json"):
-        for item in _listed(document, "items", "memories", "results", where="a LangGraph store"):
-            value, namespace = item.get("value"), item.get("namespace")
-            place = "/".join(map(str, namespace)) if isinstance(namespace, list) else str(namespace or "")
-            if not isinstance(value, Mapping):
-                yield Skipped(where=f"{place}/{item.get('key')}", why="no value")
-                continue
-            inner = value["content"] if isinstance(value.get("content"), Mapping) else value
-            words = next((inner[key] for key in _WORDS if isinstance(inner.get(key), str)), None)
-            at = _time(item.get("updated_at")) or _time(item.get("created_at"))
-            draft = Draft(text=words or json.dumps(value, ensure_ascii=False), kind="fact", at=at)
-            yield ThereMemory(id=f"{place}/{item.get('key')}", draft=draft, owner=place or None)
-
-
-def read_zep(path: Path) -> Iterator[Record]:
-    """A Zep or Graphiti graph as JSON: edges are facts with their validity, summaries of nodes and episodes are notes."""
-    for graph in _documents(path, "*.json"):
-        if not isinstance(graph, Mapping):
-            raise TransferError("this is no export of Zep or Graphiti: it is not an object with edges")
-        for edge in _listed(graph.get("edges", graph.get("facts", [])), where="Zep"):
-            start, end = _time(edge.get("valid_at")), _time(edge.get("invalid_at") or edge.get("expired_at"))
-            at = start or _time(edge.get("created_at"))
-            text = str(edge.get("fact") or "")
-            draft = Draft(text=text, kind="fact", at=at, valid_from=start, valid_to=end)
-            yield ThereMemory(id=str(edge.get("uuid")), draft=draft, owner=_owner(edge))
-        for node in _listed(graph.get("nodes", graph.get("entities", [])), where="Zep"):
-            text, name = str(node.get("summary") or ""), str(node.get("name") or "")
-            if not text.strip():
-                yield Skipped(where=name, why="an entity without a summary")
-                continue
-            draft = Draft(text=text, title=name, at=_time(node.get("created_at")))
-            yield ThereMemory(id=str(node.get("uuid")), draft=draft, owner=_owner(node))
-        for episode in _listed(graph.get("episodes", []), where="Zep"):
-            at = _time(episode.get("valid_at")) or _time(episode.get("created_at"))
-            draft = Draft(text=str(episode.get("content") or ""), title=str(episode.get("name") or ""), at=at)
-            yield ThereMemory(id=str(episode.get("uuid")), draft=draft, owner=_owner(episode))
-
-
-def _owner(one: Plain) -> str | None:
-    return str(one["group_id"]) if one.get("group_id") else None
-
-
-def read_letta(path: Path) -> Iterator[Record]:
-    """A Letta agent file (`.af`): memory blocks and dialogue; or a list of archival passages."""
-    for document in _documents(path, "*.json"):
-        if isinstance(document, list):
-            yield from map(_passage, _listed(document, where="Letta"))
-            continue
-        if not isinstance(document, Mapping):
-            raise TransferError("this is no export of Letta: it is neither an agent file nor a list of passages")
-        agents = _listed(document, "agents", where="Letta") if "agents" in document else [document]
-        shared = {str(block.get("id")): block for block in _listed(document.get("blocks", []), where="Letta")}
-        for agent in agents:
-            name = str(agent.get("id") or agent.get("name"))
-            ids = _tags(agent.get("block_ids"))
-            blocks = agent.get("core_memory") or [shared[id] for id in ids if id in shared]
-            for block in _listed(blocks, where="Letta"):
-                label, text = str(block.get("label")), str(block.get("value") or "")
-                draft = Draft(text=text, title=label, at=_time(block.get("updated_at")))
-                yield ThereMemory(id=str(block.get("id") or f"{name}/{label}"), draft=draft)
-            yield from map(_passage, _listed(agent.get("archival_memory") or [], where="Letta"))
-            yield from _letta_dialogue(name, _listed(agent.get("messages") or [], where="Letta"))
-
-
-def _passage(passage: Plain) -> ThereMemory:
-    draft = Draft(
-        text=str(passage.get("text") or ""), tags=_tags(passage.get("tags")), at=_time(passage.get("created_at"))
-    )
-    return ThereMemory(id=str(passage.get("id")), draft=draft)
-
-
-def _letta_dialogue(name: str, messages: Sequence[Plain]) -> Iterator[Record]:
-    turns = []
-    for number, message in enumerate(messages):
-        role, id, text = message.get("role"), str(message.get("id") or number), _letta_text(message)
-        if role in ("user", "assistant") and text.strip():
-            turns.append(ThereTurn(id=id, role=role, text=text, at=_time(message.get("created_at"))))
-        else:
-            yield Skipped(where=f"{name}/{id}", why=f"a message of the {role} without words to a person")
-    if turns:
-        yield ThereDialogue(id=name, turns=turns)
-
-
-def _letta_text(message: Plain) -> str:
-    """What was said: older agents speak through a tool, and pack what people say into JSON."""
-    text = _text(message.get("content") if message.get("content") is not None else message.get("text"))
-    if message.get("tool_calls"):
-        listed = message["tool_calls"] if isinstance(message["tool_calls"], list) else []
-        calls = [_object(_object(call).get("function")) for call in listed]
-        told = [_packed(call.get("arguments")).get("message") for call in calls if call.get("name") == "send_message"]
-        return "\n".join(one for one in told if isinstance(one, str))
-    packed = _packed(text) if message.get("role") == "user" else {}
-    if "type" in packed:
-        return str(packed.get("message") or "") if packed["type"] == "user_message" else ""
-    return text
-
-
-def _packed(text: object) -> Plain:
-    try:
-        value = json.loads(text) if isinstance(text, str) and text.lstrip().startswith("{") else {}
-    except (ValueError, RecursionError):
-        return {}
-    return _object(value)
-
-
-# -- notes ---------------------------------------------------------------------------------------------------------
-
-
-def read_notes(path: Path) -> Iterator[Record]:
-    """A folder of Markdown notes, as Obsidian and basic-memory keep them; a note is known by its path."""
-    if not path.is_dir():
-        raise TransferError(f"{path} is not a folder of notes")
-    for file in files_in(path, ".md"):
-        name = file.relative_to(path).as_posix()
-        try:
-            front, body = split(read_text(file), name)
-        except TransferError as error:
-            yield Skipped(where=name, why=str(error).removeprefix(f"{name}: "))
-            continue
-        note = note_in(front or {}, body, file.stem)
-        if not body.strip():
-            yield Skipped(where=name, why="an empty note")
-            continue
-        times = [_time(str(value)) for key in ("created", "date") if (value := (front or {}).get(key))]
-        draft = Draft(text=body, title=note.title, tags=note.tags, at=next((one for one in times if one), None))
-        yield ThereMemory(id=name, draft=draft)
-
-
-Reader = Callable[[Path], Iterator[Record]]
-READERS: Mapping[str, tuple[str, Reader]] = {
-    "chatgpt": ("chatgpt", read_chatgpt),
-    "claude": ("claude", read_claude),
-    "mem0": ("mem0", read_mem0),
-    "letta": ("letta", read_letta),
-    "zep": ("zep", read_zep),
-    "graphiti": ("zep", read_zep),
-    "langgraph": ("langgraph", read_langgraph),
-    "langmem": ("langgraph", read_langgraph),
-    "obsidian": ("notes", read_notes),
-    "basic-memory": ("notes", read_notes),
-}
-"""The name on the command line, the name that entries carry as their source, and who reads it."""
