@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import shutil
 import tempfile
@@ -164,6 +165,88 @@ def test_notes_have_title_tags_and_time_and_changes_are_followed(ada: Memory, tm
     assert (again.memories, again.changed) == (0, 1)
     assert ("red Brompton" in ada.get(note.id).text, ada.get(note.id).tags) == (True, ["mine"])
     assert len(ada.history(note.id)) == 3
+
+
+def saved(path: Path, value: Any) -> Path:
+    path.write_text(json.dumps(value))
+    return path
+
+
+def as_earlier_releases_did(ada: Memory) -> None:
+    """They wrote down a digest of the words only."""
+    for entry in ada.entries(limit=1000):
+        digest = hashlib.blake2b(entry.evidence.encode(), digest_size=8).hexdigest()
+        ada.edit(entry.id, metadata={**entry.metadata, "digest_there": digest})
+
+
+EDGE = {"uuid": "e1", "fact": "Ada lives in Oslo.", "valid_at": "2024-01-01T00:00:00Z", "invalid_at": None}
+FACT = {"id": "1", "memory": "Ada lives in Oslo.", "updated_at": "2024-01-01", "categories": ["home"]}
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_newer_export_changes_more_than_the_text(ada: Memory, tmp_path: Path, earlier: bool) -> None:
+    file = saved(tmp_path / "zep.json", {"edges": [EDGE]})
+    ada.admin.import_from("zep", file)
+    ada.admin.import_from("mem0", saved(tmp_path / "mem0.json", [{**FACT, "memory": "Ada has a permit."}]))
+    edge, fact = (entry.id for entry in ada.entries())
+    if earlier:
+        as_earlier_releases_did(ada)
+    ada.edit(fact, title="mine")
+    newer = {"updated_at": "2025-01-01", "expiration_date": "2025-02-01", "categories": ["car"]}
+    mem0 = saved(tmp_path / "mem0.json", [{**FACT, **newer, "memory": "Ada has a pass."}])
+    zep = saved(file, {"edges": [{**EDGE, "invalid_at": EDGE["valid_at"]}, {**EDGE, "uuid": "e2"}]})
+    for changed in (1, 0):
+        done = ada.admin.import_from("mem0", mem0)
+        assert (done.memories, done.changed) == (0, changed)
+        done = ada.admin.import_from("zep", zep)
+        assert (done.memories, done.changed) == (changed, changed)  # it holds no longer, and it holds again
+    assert ada.get(edge).valid_to == datetime(2024, 1, 1, tzinfo=UTC)
+    assert ada.recall("Where does Ada live?").hits[0].entry.metadata["id_there"] == "e2"
+    found = ada.get(fact)
+    assert (found.text, found.tags, found.title) == ("Ada has a pass.", ["car"], "mine")
+    assert (found.at, found.valid_from) == (datetime(2025, 1, 1, tzinfo=UTC),) * 2
+    assert found.valid_to == datetime(2025, 2, 1, tzinfo=UTC)
+
+
+def test_a_validity_is_read_or_named(ada: Memory, tmp_path: Path) -> None:
+    ends = ["2025-06-01T00:00:00Z[Etc/UTC]", 1748736000000, "last summer"]
+    edges = [{**EDGE, "uuid": str(end), "fact": f"Fact {end}", "invalid_at": end} for end in ends]
+    done = ada.admin.import_from("zep", saved(tmp_path / "zep.json", {"edges": edges}))
+    assert [entry.valid_to for entry in ada.entries()] == [datetime(2025, 6, 1, tzinfo=UTC)] * 2
+    assert done.problems == ("last summer: valid_to: 'last summer' is not a time",)
+
+
+def section(name: str) -> str:
+    told = " ".join(f"On day {day} of the {name} something happened that is told at some length." for day in range(14))
+    return f"## {name}\n\n{told}\n\n"
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+@pytest.mark.parametrize("after", ["BC", "AB", "C", "XABC", "AXBC", "CBA", "BA", "ABCB"])
+def test_pieces_of_a_note_come_move_and_go_with_its_sections(
+    ada: Memory, tmp_path: Path, after: str, earlier: bool
+) -> None:
+    def shown(memory: Memory) -> list[Any]:
+        pieces = sorted(memory.entries(limit=1000), key=lambda entry: entry.position or 0)
+        return [(piece.title, piece.text, piece.evidence, piece.thread, piece.position) for piece in pieces]
+
+    note = tmp_path / "note.md"
+    note.write_text("".join(map(section, "ABC")))
+    ada.admin.import_from("obsidian", tmp_path)
+    if earlier:
+        as_earlier_releases_did(ada)
+    ada.edit(next(entry.id for entry in ada.entries() if entry.title.endswith("B")), tags=["mine"])
+    note.write_text("".join(map(section, after)))
+    foretold = ada.admin.import_from("obsidian", tmp_path, dry_run=True)
+    assert vars(ada.admin.import_from("obsidian", tmp_path)) == {**vars(foretold), "dry_run": False}
+    with Memory(":memory:", background=False) as other:
+        other.for_user("ada").admin.import_from("obsidian", tmp_path)
+        assert shown(ada) == shown(other.for_user("ada"))
+    if after in ("AB", "XABC", "AXBC", "CBA"):
+        assert [entry.title[-1] for entry in ada.entries(tags="mine")] == ["B"]
+    again = ada.admin.import_from("obsidian", tmp_path)
+    assert (again.memories, again.changed, again.known) == (0, 0, len(after))
+    assert ada.verify().ok
 
 
 def test_what_was_remembered_before_is_not_strengthened(ada: Memory) -> None:

@@ -8,11 +8,13 @@ and the report says why.
 from __future__ import annotations
 
 import hashlib
+import json
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from datetime import datetime
+from datetime import UTC, datetime
+from itertools import chain, count, islice
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
@@ -20,17 +22,20 @@ from wellworn.core.values import MAX_NAME_CHARS, Entry, Partition, Progress, Sco
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.change import Changer
 from wellworn.ingest.chunk import STEP, chunk
+from wellworn.ingest.outdate import INSTANT
 from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.session import ID_THERE, Session, missing_turns
-from wellworn.ingest.terms import thread_of
-from wellworn.ingest.validate import Draft, check
+from wellworn.ingest.terms import text_hash, thread_of
+from wellworn.ingest.validate import Draft, as_time, check
 from wellworn.ops.there import Record, Skipped, ThereDialogue, ThereMemory
-from wellworn.store.port import Store
+from wellworn.store.events import Event, audit
+from wellworn.store.port import Selection, Store
 
 BATCH = 256
 MOST_PROBLEMS = 20
 _DIGEST = "digest_there"
-"""The key of the metadata that tells whether a memory has changed there since it was imported."""
+"""The key of the metadata that tells what of a memory has changed there since it was imported."""
+_GO_WITH = {"text": "evidence", "at": "valid_from"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +47,7 @@ class Imported:
     memories: int = 0
     """Entries that were added."""
     changed: int = 0
-    """Entries whose text had changed there."""
+    """Entries that had changed there, and pieces of texts that are gone there."""
     sessions: int = 0
     turns: int = 0
     known: int = 0
@@ -114,18 +119,14 @@ class Importer:
 
     def _remember(self, records: Iterable[ThereMemory]) -> None:
         now = self._writer.clock()
-        entries: dict[str, Entry] = {}
+        there: dict[str, list[Entry]] = {}
         for record in records:
             try:
-                entries.update((entry.id, entry) for entry in self._entries_of(record, now))
+                there[record.id] = self._entries_of(record, now)
             except InvalidInput as error:
                 self._skip(record.id, f"{error.field}: {error.problem}")
-        here = self._store.get([self._home], [*entries])
-        same, home = self._store.find_same, self._home  # the words may be here already, from elsewhere
-        new = [one for one in entries.values() if one.id not in here and same(home, one.content_hash) is None]
-        self._counts["known"] += len(entries) - len(new)
-        for entry in here.values():
-            self._follow(entry, entries[entry.id])
+        found = self._store.get([self._home], [entry.id for entries in there.values() for entry in entries])
+        new = [one for id_there, entries in there.items() for one in self._follow_all(id_there, entries, found)]
         self._counts["memories"] += len(new)
         if new and not self._dry_run:
             ready = self._writer.records_of(new)
@@ -133,35 +134,99 @@ class Importer:
                 for one in ready:
                     keep(tx, one, now)
 
+    def _follow_all(self, id_there: str, entries: Sequence[Entry], found: Mapping[str, Entry]) -> list[Entry]:
+        """Bring the pieces of a memory that are here up to date; those that are to be added are returned."""
+        ids = self._ids(id_there)
+        here = {id: found[id] for id in islice(ids, len(entries)) if id in found}
+        if len(entries) > 1 or any(one.thread is not None for one in here.values()):
+            while more := self._store.get([self._home], [*islice(ids, BATCH)]):
+                here |= more
+        placed = _placed(entries, here, self._ids(id_there))
+        gone = [*here.keys() - {entry.id for entry in placed}]
+        self._counts["changed"] += len(gone)
+        if gone and not self._dry_run:
+            with self._writer.transact() as tx:
+                tx.remove(self._home, Selection(ids=gone))
+                event = Event(at=self._writer.clock(), tenant=self._home.tenant, action="forget")
+                audit(tx, replace(event, detail={"entries": len(gone)}))
+        for entry in placed:
+            if entry.id in here:
+                self._follow(here[entry.id], entry)
+        kept = {entry.content_hash for entry in placed if entry.id in here}
+        added = [entry for entry in placed if entry.id not in here and entry.content_hash not in kept]
+        new = [entry for entry in added if not self._is_said(entry, but=here)]
+        self._counts["known"] += len(placed) - len(new)
+        return new
+
+    def _is_said(self, entry: Entry, *, but: Mapping[str, Entry]) -> bool:
+        """Whether the same words are here from elsewhere, and have not ceased to hold before."""
+        same = self._store.find_same(self._home, entry.content_hash)
+        ended = same is not None and same.valid_to is not None and same.valid_to <= entry.valid_from
+        return same is not None and same.id not in but and not ended
+
     def _follow(self, here: Entry, there: Entry) -> None:
         """Edit a memory that has changed there since it was imported. A change made here only stays."""
-        if here.metadata.get(_DIGEST) == there.metadata[_DIGEST] or here.state == "pruned":
+        before, after = self._digests_of(here, there), there.metadata[_DIGEST]
+        changed = {name for name in before | after if before.get(name) != after.get(name)}
+        changed -= {"at", "valid_from"} - after.keys()  # without one there, they are the time of the import
+        moved = (here.thread, here.position) != (there.thread, there.position)
+        if here.state == "pruned" or not (changed or moved):
             return
         self._counts["known"] -= 1
         self._counts["changed"] += 1
-        if not self._dry_run:
-            changes = {"text": there.text, "evidence": there.evidence, "metadata": there.metadata}
-            try:
-                self._changer.edit(here.id, scope=self._scope, changes=changes)
-            except InvalidInput as error:  # another entry says so already
-                self._counts["changed"] -= 1
-                self._skip(str(here.metadata.get(ID_THERE)), f"{error.field}: {error.problem}"[:80])
+        if self._dry_run:
+            return
+        with_them = {_GO_WITH[name] for name in changed & _GO_WITH.keys()}
+        changes = {name: getattr(there, name) for name in changed | with_them}
+        changes["metadata"] = here.metadata | (there.metadata if "metadata" in changed else {_DIGEST: after})
+        try:
+            edited = self._changer.edit(here.id, scope=self._scope, changes=changes)
+        except InvalidInput as error:  # another entry says so already
+            self._counts["changed"] -= 1
+            self._skip(str(here.metadata.get(ID_THERE)), f"{error.field}: {error.problem}"[:80])
+            return
+        if moved:
+            (new,) = self._writer.records_of([altered(edited, thread=there.thread, position=there.position)])
+            with self._writer.transact() as tx:
+                tx.update(new.entry, change=None, index=new.index, vector=new.vector)
+
+    def _digests_of(self, here: Entry, there: Entry) -> dict[str, str]:
+        """What the last import wrote down of a memory. Earlier releases did so of its words only; the rest is as it was
+        imported first."""
+        left, after = here.metadata.get(_DIGEST), there.metadata[_DIGEST]
+        if isinstance(left, dict):
+            return left
+        versions = self._store.replaced(here.id)
+        found = _digests(versions[0].entry if versions else here)
+        if isinstance(left, str):
+            found["text"] = after["text"] if left == _digest(there.evidence) else left
+        return found
 
     def _entries_of(self, record: ThereMemory, now: datetime) -> list[Entry]:
         """One entry, or one per piece of a long text, with ids that follow from the id there."""
         draft = replace(record.draft, text=clean_text(record.draft.text), source=self._source)
         if not draft.text.strip():
             raise InvalidInput("text", "is empty")
+        end, began = as_time("valid_to", draft.valid_to), as_time("valid_from", draft.valid_from or draft.at) or now
+        if end is not None and end <= began:
+            # It no longer holds, whenever it began.
+            draft = replace(draft, valid_from=max(end, datetime(1, 1, 2, tzinfo=UTC)) - INSTANT)
+        unsaid = {name for name in ("at", "valid_from") if getattr(draft, name) is None}
         pieces = chunk(check(draft, self._scope, now).text)
         entries = []
-        for number, piece in enumerate(pieces):
-            more = {**(draft.metadata or {}), ID_THERE: record.id, _DIGEST: _digest(piece.own)}
+        for number, (piece, id) in enumerate(zip(pieces, self._ids(record.id), strict=False)):
             title = STEP.join(part for part in (draft.title, piece.heading) if part)[:MAX_NAME_CHARS]
+            more = {**(draft.metadata or {}), ID_THERE: record.id}
             one = replace(draft, text=piece.text, title=title, evidence=piece.own, metadata=more)
             place = {} if len(pieces) == 1 else {"thread": thread_of(self._source, record.id), "position": number}
             entry = self._writer.entry(one, self._scope, now, **place)
-            entries.append(altered(entry, id=_stable_id(self._home, self._source, record.id, number)))
+            digests = {name: digest for name, digest in _digests(entry).items() if name not in unsaid}
+            entries.append(altered(entry, id=id, metadata={**entry.metadata, _DIGEST: digests}))
         return entries
+
+    def _ids(self, id_there: str) -> Iterator[str]:
+        """The ids of a memory's pieces."""
+        return (_stable_id(self._home, self._source, id_there, number) for number in count())
 
     # -- dialogues -----------------------------------------------------------------------------------------------
 
@@ -184,8 +249,26 @@ class Importer:
             session.end()
 
 
+def _placed(entries: Sequence[Entry], here: Mapping[str, Entry], ids: Iterator[str]) -> list[Entry]:
+    """Pieces of a text under the ids they have here: the first stays the first, others are where the same words are, or
+    take the place of words that are gone there."""
+    first, words = entries[0].id, [text_hash(entry.evidence) for entry in entries]
+    where = {text_hash(one.evidence): id for id, one in here.items() if id != first}
+    kept = [first, *(where.pop(said, None) for said in words[1:])]
+    spare = [id for said, id in where.items() if said != words[0]]
+    free = chain(spare, (id for id in ids if id not in here and id != first))
+    return [altered(entry, id=id or next(free)) for entry, id in zip(entries, kept, strict=True)]
+
+
 def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _digests(entry: Entry) -> dict[str, str]:
+    """Of each field that is followed, unless it is empty."""
+    values = {name: getattr(entry, name) for name in ("text", "title", "tags", "at", "valid_from", "valid_to")}
+    values["metadata"] = {key: one for key, one in entry.metadata.items() if key not in (ID_THERE, _DIGEST)}
+    return {name: _digest(json.dumps(one, sort_keys=True, default=str)) for name, one in values.items() if one}
 
 
 def _stable_id(partition: Partition, source: str, id_there: str, number: int) -> str:

@@ -123,14 +123,19 @@ def _object(value: object) -> Plain:
     return value if isinstance(value, Mapping) else {}
 
 
-def _time(value: object) -> TimeLike:
-    """A time, from text or seconds; None where it is none."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e11:
-        return datetime.fromtimestamp(value, UTC)
-    try:
-        return as_time("time", value) if isinstance(value, str) else None
+def _time(value: object) -> datetime | None:
+    """A time, from text, seconds or milliseconds; None where it is none."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e14:
+        return datetime.fromtimestamp(value if value < 1e11 else value / 1000, UTC)
+    try:  # the name of a zone may follow its offset
+        return as_time("time", value.partition("[")[0]) if isinstance(value, str) else None
     except InvalidInput:
         return None
+
+
+def _limit(value: Any) -> TimeLike:
+    """When something begins or ceases to hold. What cannot be read is left as it is: the record is skipped by name."""
+    return _time(value) or value or None
 
 
 def _text(content: object) -> str:
@@ -216,6 +221,7 @@ def read_mem0(path: Path) -> Iterator[Record]:
                 kind="fact",
                 tags=_tags(item.get("categories")),
                 at=_time(item.get("updated_at")) or _time(item.get("created_at")),
+                valid_to=_limit(item.get("expiration_date")),
                 metadata=_object(item.get("metadata")),
             )
             owner = item.get("user_id") or item.get("agent_id") or item.get("run_id")
@@ -244,7 +250,7 @@ def read_zep(path: Path) -> Iterator[Record]:
         if not isinstance(graph, Mapping):
             raise TransferError("this is no export of Zep or Graphiti: it is not an object with edges")
         for edge in _listed(graph.get("edges", graph.get("facts", [])), where="Zep"):
-            start, end = _time(edge.get("valid_at")), _time(edge.get("invalid_at") or edge.get("expired_at"))
+            start, end = _limit(edge.get("valid_at")), _limit(edge.get("invalid_at") or edge.get("expired_at"))
             at = start or _time(edge.get("created_at"))
             text = str(edge.get("fact") or "")
             draft = Draft(text=text, kind="fact", at=at, valid_from=start, valid_to=end)
