@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from wellworn import Memory
 from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.ops.imports import Imported
+from wellworn.ops.there import READERS, Record, Skipped, read_letta
 
 FILES = Path(__file__).parent / "imports"
 SOURCES = {
@@ -49,6 +51,11 @@ def bring(ada: Memory, source: str, path: Path | None = None, **options: Any) ->
 
 def texts(ada: Memory) -> list[str]:
     return [entry.text for entry in ada.entries(limit=1000)]
+
+
+def saved(path: Path, value: Any) -> Path:
+    path.write_text(json.dumps(value))
+    return path
 
 
 def everything(ada: Memory) -> Any:
@@ -129,13 +136,55 @@ def test_of_mem0_one_person_is_taken(ada: Memory) -> None:
 
 
 def test_of_letta_blocks_passages_and_what_was_said_to_people(ada: Memory) -> None:
-    bring(ada, "letta")
+    assert bring(ada, "letta").skipped["what the agent is told about itself"] == 1
     assert {"The human is called Ada.", "Ada moved to Bergen."} <= set(texts(ada))
-    assert [(turn.role, turn.text) for turn in ada.session("letta:agent-0").turns()] == [
+    assert [(turn.role, turn.text) for turn in ada.session(ada.sessions()[0]).turns()] == [
         ("user", "Hello, I am Ada."),
         ("assistant", "Hello Ada!"),
         ("assistant", "How are you?"),
     ]
+
+
+def agent_file(block: str, *said: str, number: int = 0) -> dict[str, Any]:
+    """Letta counts ids from 0 in each file."""
+    messages = [
+        {"id": f"message-{place}", "role": "user", "content": text, "created_at": f"2025-01-01T10:0{place}:00Z"}
+        for place, text in enumerate(said)
+    ]
+    agent = {"id": f"agent-{number}", "name": "A", "block_ids": [f"block-{number}"], "messages": messages}
+    return {"agents": [agent], "blocks": [{"id": f"block-{number}", "label": "human", "value": block}]}
+
+
+def test_agents_of_letta_stay_apart_and_a_newer_file_of_one_changes_it(ada: Memory, tmp_path: Path) -> None:
+    home, work = agent_file("Ada likes tea.", "I live in Oslo."), agent_file("Ada leads.", "My boss is Tom.", number=1)
+    ada.admin.import_from("letta", saved(tmp_path / "home.af", home))
+    ada.admin.import_from("letta", saved(tmp_path / "work.af", work))
+    assert texts(ada) == ["Ada likes tea.", "I live in Oslo.", "Ada leads.", "My boss is Tom."]
+    newer = agent_file("Ada likes milk.", "I live in Oslo.", "My dog is Rex.", number=1)
+    done = ada.admin.import_from("letta", saved(tmp_path / "newer.af", newer))
+    assert (done.changed, done.turns, done.known, done.memories) == (1, 1, 1, 0)
+    both = {key: home[key] + work[key] for key in home}
+    with pytest.raises(InvalidInput, match=r"the export is of 2 owners: 'A \(.*', 'A \("):
+        ada.admin.import_from("letta", saved(tmp_path / "both.af", both))
+
+
+def test_an_agent_that_an_earlier_release_imported_is_known(ada: Memory, tmp_path: Path) -> None:
+    """It took the ids as they are in the file."""
+
+    def earlier(path: Path) -> Iterator[Record]:
+        yield from (one if isinstance(one, Skipped) else replace(one, id=one.formerly) for one in read_letta(path))
+
+    home, work = agent_file("Ada likes tea.", "I live in Oslo."), agent_file("Ada leads.", "My boss is Tom.")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(READERS, "letta", ("letta", earlier))
+        ada.admin.import_from("letta", saved(tmp_path / "home.af", home))
+    assert ada.sessions() == ["letta:agent-0"]
+    other = ada.admin.import_from("letta", saved(tmp_path / "work.af", work))
+    assert (other.memories, other.turns, other.changed) == (1, 1, 0)
+    newer = agent_file("Ada likes milk.", "I live in Oslo.", "My dog is Rex.")
+    done = ada.admin.import_from("letta", saved(tmp_path / "home.af", newer))
+    assert (done.changed, done.turns, done.known, done.memories) == (1, 1, 1, 0)
+    assert len(ada.sessions()) == 2
 
 
 def test_of_graphiti_facts_keep_their_validity(ada: Memory) -> None:
@@ -165,11 +214,6 @@ def test_notes_have_title_tags_and_time_and_changes_are_followed(ada: Memory, tm
     assert (again.memories, again.changed) == (0, 1)
     assert ("red Brompton" in ada.get(note.id).text, ada.get(note.id).tags) == (True, ["mine"])
     assert len(ada.history(note.id)) == 3
-
-
-def saved(path: Path, value: Any) -> Path:
-    path.write_text(json.dumps(value))
-    return path
 
 
 def as_earlier_releases_did(ada: Memory) -> None:

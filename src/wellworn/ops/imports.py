@@ -81,7 +81,7 @@ class Importer:
 
     def run(self, records: Sequence[Record], *, owner: str | None, progress: Progress) -> Imported:
         """Import the records, those of one owner if one is named. Every batch is durable before the next begins."""
-        wanted = self._of_owner(records, owner)
+        wanted = self._as_formerly(self._of_owner(records, owner))
         for start in range(0, len(wanted), BATCH):
             batch = wanted[start : start + BATCH]
             self._remember([record for record in batch if isinstance(record, ThereMemory)])
@@ -109,6 +109,22 @@ class Importer:
             known = ", ".join(repr(name) for name in [*owners][:8]) or "none"
             raise InvalidInput("owner", f"{owner!r} owns nothing in this export", f"owners are {known}")
         return [one for one in records if owner is None or isinstance(one, Skipped) or one.owner in (None, owner)]
+
+    def _as_formerly(self, records: Sequence[Record]) -> list[Record]:
+        """The records; under their former ids where an earlier release has imported the same dialogue."""
+        formerly, hidden = set(), self._writer.scrubbing.on
+        for one in records:
+            if isinstance(one, ThereDialogue) and one.formerly:
+                at, text = one.turns[0].at, clean_text(one.turns[0].text)
+                said = self._store.turns(self._home, f"{self._source}:{one.formerly}"[:MAX_NAME_CHARS])
+                if any(at in (None, turn.at) and (hidden or turn.text == text) for turn in said):
+                    formerly.add(one.id)
+        return [
+            one
+            if isinstance(one, Skipped) or one.id.partition("/")[0] not in formerly
+            else replace(one, id=one.formerly)
+            for one in records
+        ]
 
     def _skip(self, where: str, why: str) -> None:
         self._skipped[why] += 1

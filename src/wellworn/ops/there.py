@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, TransferError
+from wellworn.ingest.terms import text_hash
 from wellworn.ingest.validate import Draft, TimeLike, as_time
 from wellworn.ops.files import files_in, open_plain, read_text
 from wellworn.ops.markdown import note_in, split
@@ -33,6 +35,8 @@ class ThereMemory:
     id: str
     draft: Draft
     owner: str | None = None
+    formerly: str = ""
+    """Its id in earlier releases."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +56,8 @@ class ThereDialogue:
     id: str
     turns: Sequence[ThereTurn]
     owner: str | None = None
+    formerly: str = ""
+    """Its id in earlier releases. Ids of memories that go with the dialogue begin with its id and a slash."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,24 +280,52 @@ def _owner(one: Plain) -> str | None:
 
 def read_letta(path: Path) -> Iterator[Record]:
     """A Letta agent file (`.af`): memory blocks and dialogue; or a list of archival passages."""
+    agents: dict[str, list[Record]] = {}
+    names: dict[str, str] = {}
     for document in _documents(path, "*.json"):
         if isinstance(document, list):
-            yield from map(_passage, _listed(document, where="Letta"))
+            yield from (_passage(one) for one in _listed(document, where="Letta"))
             continue
         if not isinstance(document, Mapping):
             raise TransferError("this is no export of Letta: it is neither an agent file nor a list of passages")
-        agents = _listed(document, "agents", where="Letta") if "agents" in document else [document]
         shared = {str(block.get("id")): block for block in _listed(document.get("blocks", []), where="Letta")}
-        for agent in agents:
-            name = str(agent.get("id") or agent.get("name"))
-            ids = _tags(agent.get("block_ids"))
-            blocks = agent.get("core_memory") or [shared[id] for id in ids if id in shared]
-            for block in _listed(blocks, where="Letta"):
-                label, text = str(block.get("label")), str(block.get("value") or "")
-                draft = Draft(text=text, title=label, at=_time(block.get("updated_at")))
-                yield ThereMemory(id=str(block.get("id") or f"{name}/{label}"), draft=draft)
-            yield from map(_passage, _listed(agent.get("archival_memory") or [], where="Letta"))
-            yield from _letta_dialogue(name, _listed(agent.get("messages") or [], where="Letta"))
+        for agent in _listed(document, "agents", where="Letta") if "agents" in document else [document]:
+            id, records = _letta_agent(agent, shared)
+            agents.setdefault(id, []).extend(records)
+            names[id] = str(agent.get("name") or agent.get("id"))
+    for id, records in agents.items():
+        owner = names[id] if [*names.values()].count(names[id]) == 1 else f"{names[id]} ({id})"
+        yield from (one if isinstance(one, Skipped) else replace(one, owner=owner) for one in records)
+
+
+def _letta_agent(agent: Plain, shared: Mapping[str, Plain]) -> tuple[str, list[Record]]:
+    """An agent's id and records. Letta counts ids from 0 in each file, so an agent is known by its name and by when it was
+    made, or by what was said first."""
+    name, turns, records = str(agent.get("id") or agent.get("name")), list[ThereTurn](), list[Record]()
+    for number, message in enumerate(_listed(agent.get("messages") or [], where="Letta")):
+        role, id, text = message.get("role"), str(message.get("id") or number), _letta_text(message)
+        if role in ("user", "assistant") and text.strip():
+            turns.append(ThereTurn(id=id, role=role, text=text, at=_time(message.get("created_at"))))
+        else:
+            why = f"a message of the {role} without words to a person"
+            records.append(Skipped(where=f"{name}/{id}", why=why))
+    first = f"{turns[0].at} {turns[0].text}" if turns else ""
+    own = text_hash(f"{agent.get('name')} {agent.get('created_at') or first or name}")[:16]
+    listed = agent.get("core_memory") or [shared[id] for id in _tags(agent.get("block_ids")) if id in shared]
+    for block in _listed(listed, where="Letta"):
+        label, text = str(block.get("label")), str(block.get("value") or "")
+        if label == "persona":
+            records.append(Skipped(where=f"{name}/{label}", why="what the agent is told about itself"))
+            continue
+        draft = Draft(text=text, title=label, at=_time(block.get("updated_at")))
+        old = str(block.get("id") or f"{name}/{label}")
+        records.append(ThereMemory(id=f"{own}/{label}", draft=draft, formerly=old))
+    for passage in _listed(agent.get("archival_memory") or [], where="Letta"):
+        one = _passage(passage)
+        records.append(replace(one, id=f"{own}/{one.id}", formerly=one.id))
+    if turns:
+        records.append(ThereDialogue(id=own, turns=turns, formerly=name))
+    return own, records
 
 
 def _passage(passage: Plain) -> ThereMemory:
@@ -299,18 +333,6 @@ def _passage(passage: Plain) -> ThereMemory:
         text=str(passage.get("text") or ""), tags=_tags(passage.get("tags")), at=_time(passage.get("created_at"))
     )
     return ThereMemory(id=str(passage.get("id")), draft=draft)
-
-
-def _letta_dialogue(name: str, messages: Sequence[Plain]) -> Iterator[Record]:
-    turns = []
-    for number, message in enumerate(messages):
-        role, id, text = message.get("role"), str(message.get("id") or number), _letta_text(message)
-        if role in ("user", "assistant") and text.strip():
-            turns.append(ThereTurn(id=id, role=role, text=text, at=_time(message.get("created_at"))))
-        else:
-            yield Skipped(where=f"{name}/{id}", why=f"a message of the {role} without words to a person")
-    if turns:
-        yield ThereDialogue(id=name, turns=turns)
 
 
 def _letta_text(message: Plain) -> str:
