@@ -122,6 +122,43 @@ def test_of_claude_the_text_is_taken_and_not_the_thoughts(ada: Memory) -> None:
     ]
 
 
+def said(id: str, parent: str | None, text: str, **more: Any) -> dict[str, Any]:
+    follows = {} if parent is None else {"parent_message_uuid": parent}
+    return {"uuid": id, "sender": "human", "content": [{"type": "text", "text": text}], **follows, **more}
+
+
+def test_of_claude_the_branch_that_was_shown_comes_with_pasted_text(ada: Memory, tmp_path: Path) -> None:
+    paste, file = ({"file_name": name, "extracted_content": "My boat is Aurora."} for name in ("", "boat.pdf"))
+    tool = {"content": [{"type": "tool_use"}], "text": "This block is not supported on your current device yet."}
+    messages = [
+        said("1", "root", "My sister is Maia."),
+        said("2", "root", "My sister is Maya."),  # the first one was edited
+        said("3", "2", "Noted: Maia."),
+        said("4", "2", "Noted: Maya."),  # the answer was made anew
+        {**said("5", "4", ""), **tool},
+        said("6", "5", "Look:", attachments=[paste, file]),
+        said("7", None, "Where are we?"),
+        said("8", "a message that is gone", "Here."),
+    ]
+    done = ada.admin.import_from("claude", saved(tmp_path / "c.json", [{"uuid": "c", "chat_messages": messages}]))
+    shown = ["My sister is Maya.", "Noted: Maya.", "Look:", "My boat is Aurora.", "Where are we?", "Here."]
+    assert [turn.text for turn in ada.session("claude:c").turns()] == shown
+    assert done.skipped == {"a message that was not shown": 2, "no text": 1, "an attached file": 1}
+
+
+def test_of_claude_memories_come_as_facts(ada: Memory, tmp_path: Path) -> None:
+    memory = {"conversations_memory": "Ada is a baker.", "project_memories": {"p": "Units are metric."}}
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
+        archive.write(FILES / "claude.json", "conversations.json")
+        archive.writestr("memories.json", json.dumps([{**memory, "account_uuid": "a"}]))
+        archive.writestr("projects/p.json", json.dumps({"uuid": "p", "name": "Cookbook", "docs": []}))
+        archive.writestr("users.json", "[]")
+    done = bring(ada, "claude", tmp_path / "export.zip")
+    assert (done.memories, done.turns, done.skipped["a project's instructions and documents"]) == (2, 2, 1)
+    facts = [(entry.title, entry.text) for entry in ada.entries(kind="fact")]
+    assert facts == [("", "Ada is a baker."), ("Cookbook", "Units are metric.")]
+
+
 def test_of_mem0_one_person_is_taken(ada: Memory) -> None:
     with pytest.raises(InvalidInput, match=r"owner: the export is of 2 owners: 'ada', 'ben' \(name one of them\)"):
         ada.admin.import_from("mem0", FILES / "mem0.json")

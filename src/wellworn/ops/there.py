@@ -74,14 +74,14 @@ Record = ThereMemory | ThereDialogue | Skipped
 # -- files ---------------------------------------------------------------------------------------------------------
 
 
-def _documents(path: Path, pattern: str) -> Iterator[Any]:
+def _documents(path: Path, *patterns: str) -> Iterator[Any]:
     """The JSON of a file, of the fitting files of a folder, or of those of a ZIP archive."""
     if path.is_dir():
-        found = [one for one in files_in(path, ".json") if one.match(pattern)]
+        found = [one for one in files_in(path, ".json") if any(map(one.relative_to(path).match, patterns))]
         if not found:
-            raise TransferError(f"there is no {pattern} in {path}")
+            raise TransferError(f"there is no {patterns[0]} in {path}")
         for file_in in found:
-            yield from _documents(file_in, pattern)
+            yield from _documents(file_in, *patterns)
         return
     try:
         with open_plain(path) as file:
@@ -90,9 +90,9 @@ def _documents(path: Path, pattern: str) -> Iterator[Any]:
                 yield _json(file.read(), str(path))
                 return
             with zipfile.ZipFile(file) as archive:
-                members = [one for one in archive.infolist() if Path(one.filename).match(pattern)]
+                members = [one for one in archive.infolist() if any(map(Path(one.filename).match, patterns))]
                 if not members:
-                    raise TransferError(f"there is no {pattern} in {path}")
+                    raise TransferError(f"there is no {patterns[0]} in {path}")
                 for one in members:
                     if one.file_size > MAX_BYTES:
                         raise TransferError(f"{path}: {one.filename} has more than {MAX_BYTES:,} bytes")
@@ -165,7 +165,9 @@ def read_chatgpt(path: Path) -> Iterator[Record]:
     for document in _documents(path, "conversations*.json"):
         for chat in _listed(document, where="ChatGPT"):
             name, turns = str(chat.get("conversation_id") or chat.get("id")), []
-            for message in _branch(chat):
+            nodes = _object(chat.get("mapping"))
+            found = [_object(nodes[node]).get("message") for node in _branch(nodes, chat.get("current_node"))]
+            for message in (one for one in found if isinstance(one, Mapping)):
                 turn, why = _chatgpt_turn(message)
                 if turn is not None:
                     turns.append(turn)
@@ -174,14 +176,13 @@ def read_chatgpt(path: Path) -> Iterator[Record]:
             yield ThereDialogue(id=name, turns=turns) if turns else Skipped(where=name, why="an empty conversation")
 
 
-def _branch(chat: Plain) -> list[Plain]:
-    """The messages from the first to the one that was current."""
-    nodes, node, found, seen = _object(chat.get("mapping")), chat.get("current_node"), [], set()
-    while isinstance(node, str) and node in nodes and node not in seen:
-        seen.add(node)
-        found.append(_object(nodes[node]).get("message"))
+def _branch(nodes: Plain, node: object) -> list[str]:
+    """The names of the nodes from the first to the one that was current."""
+    found: dict[str, None] = {}
+    while isinstance(node, str) and node in nodes and node not in found:
+        found[node] = None
         node = _object(nodes[node]).get("parent")
-    return [message for message in reversed(found) if isinstance(message, Mapping)]
+    return [*reversed(found)]
 
 
 def _chatgpt_turn(message: Plain) -> tuple[ThereTurn | None, str]:
@@ -197,21 +198,56 @@ def _chatgpt_turn(message: Plain) -> tuple[ThereTurn | None, str]:
 
 
 def read_claude(path: Path) -> Iterator[Record]:
-    """Claude's data export."""
-    for document in _documents(path, "conversations*.json"):
-        for chat in _listed(document, "conversations", where="Claude"):
-            name, turns = str(chat.get("uuid")), []
-            for message in _listed(chat.get("chat_messages") or [], where="Claude"):
-                blocks = message.get("content")
-                parts = blocks if isinstance(blocks, list) else []
-                shown = [one for one in parts if _object(one).get("type") == "text"]
-                text, id = _text(shown) or str(message.get("text") or ""), str(message.get("uuid"))
-                if not text.strip():
-                    yield Skipped(where=f"{name}/{id}", why="no text")
-                    continue
-                role = "assistant" if message.get("sender") == "assistant" else "user"
-                turns.append(ThereTurn(id=id, role=role, text=text, at=_time(message.get("created_at"))))
-            yield ThereDialogue(id=name, turns=turns) if turns else Skipped(where=name, why="an empty conversation")
+    """Claude's data export: of each conversation the branch that was shown last, and what Claude remembers."""
+    memories: list[Plain] = []
+    projects: dict[str, str] = {}
+    names, of_memory = ("conversations", "memories", "projects"), ("conversations_memory", "project_memories")
+    for document in _documents(path, *(f"{name}{rest}.json" for name in names for rest in ("*", "/*"))):
+        alone = isinstance(document, Mapping) and any(key in document for key in ("chat_messages", *of_memory, "docs"))
+        for item in _listed([document] if alone else document, "conversations", where="Claude"):
+            if any(key in item for key in of_memory):
+                memories.append(item)
+            elif "docs" in item:
+                projects[str(item.get("uuid"))] = str(item.get("name") or "")
+                yield Skipped(where=str(item.get("name")), why="a project's instructions and documents")
+            else:
+                yield from _claude_chat(item)
+    for item in memories:
+        texts = {"": item.get("conversations_memory"), **_object(item.get("project_memories"))}
+        for project, text in texts.items():
+            draft = Draft(text=str(text or ""), kind="fact", title=projects.get(project, ""))
+            yield ThereMemory(id=f"memory/{item.get('account_uuid')}/{project}", draft=draft)
+
+
+def _claude_chat(chat: Plain) -> Iterator[Record]:
+    name, turns, nodes, last = str(chat.get("uuid")), list[ThereTurn](), dict[str, Plain](), ""
+    messages = _listed(chat.get("chat_messages") or [], where="Claude")
+    for number, message in enumerate(messages):
+        parent = str(message.get("parent_message_uuid") or last)
+        if parent not in nodes and parent != messages[0].get("parent_message_uuid"):  # that stands for none
+            parent = last
+        last = str(message.get("uuid") or number)
+        nodes[last] = {**message, "parent": parent}
+    shown = {*_branch(nodes, last)}
+    for id, message in nodes.items():
+        if id not in shown:
+            yield Skipped(where=f"{name}/{id}", why="a message that was not shown")
+            continue
+        blocks, role = message.get("content"), "assistant" if message.get("sender") == "assistant" else "user"
+        parts = blocks if isinstance(blocks, list) else []
+        typed = _text([one for one in parts if _object(one).get("type") == "text"])
+        said = {id: typed if parts else str(message.get("text") or "")}
+        for number, file in enumerate(_listed(message.get("attachments") or [], where="Claude"), start=1):
+            if str(file.get("file_name") or "paste").startswith("paste"):
+                said[f"{id}/{number}"] = str(file.get("extracted_content") or "")
+            else:
+                yield Skipped(where=f"{name}/{id}", why="an attached file")
+        at = _time(message.get("created_at"))
+        found = [ThereTurn(id=own, role=role, text=text, at=at) for own, text in said.items() if text.strip()]
+        if not found:
+            yield Skipped(where=f"{name}/{id}", why="no text")
+        turns += found
+    yield ThereDialogue(id=name, turns=turns) if turns else Skipped(where=name, why="an empty conversation")
 
 
 # -- memory systems ------------------------------------------------------------------------------------------------
