@@ -51,6 +51,13 @@ async def test_events_are_stored_once_and_found_by_their_user_only(memory: Memor
         assert texts(await service.search_memory(**other, query="Where do I live?")) == []
 
 
+async def test_an_event_of_any_length_costs_no_other_event(memory: Memory) -> None:
+    service = WellwornMemoryService(memory)
+    await service.add_events_to_memory(**ADA, events=[said("I live in Oslo."), said("log " * 300_000)], session_id="s")
+    oslo, log = [turn.text for turn in memory.session("s", scope=Scope(tenant="app", user="ada")).turns()]
+    assert (oslo, log[-7:], service.faults) == ("I live in Oslo.", "… (cut)", {})
+
+
 async def test_memories_are_added_and_deleted_for_good(memory: Memory) -> None:
     service = WellwornMemoryService(memory)
     content = types.Content(parts=[types.Part(text="Ada's bicycle is a green Brompton.")])

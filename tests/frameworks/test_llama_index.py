@@ -43,6 +43,15 @@ async def test_what_left_the_short_term_memory_comes_back(memory: Memory) -> Non
     assert block.faults == {}
 
 
+async def test_a_message_of_any_length_costs_no_other_message(memory: Memory) -> None:
+    ada = memory.for_user("ada")
+    await WellwornMemoryBlock(ada).aput(
+        [ChatMessage(role="user", content=text) for text in ("I live in Oslo.", "log " * 300_000)]
+    )
+    oslo, log = [turn.text for turn in ada.session("llama-index").turns()]
+    assert (oslo, log[-7:]) == ("I live in Oslo.", "… (cut)")
+
+
 async def test_a_memory_that_fails_is_an_empty_block(memory: Memory) -> None:
     block = WellwornMemoryBlock(memory.for_user("ada"))
     memory.close()

@@ -63,6 +63,24 @@ async def test_items_come_back_as_they_were(ada: Memory) -> None:
     assert (session.faults, ada.verify().ok) == ({}, True)
 
 
+async def test_items_of_any_size_come_back_whole(ada: Memory) -> None:
+    photo = {"type": "input_image", "image_url": "data:image/png;base64," + "A" * 1_300_000}
+    items: list[Any] = [
+        {"role": "user", "content": [{"type": "input_text", "text": "My dog Rex."}, photo]},
+        {"role": "assistant", "content": "A nice dog! " * 100_000},
+        {"type": "function_call", "call_id": "1", "name": "log", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "1", "output": " " * 1_600_000},
+    ]
+    session = WellwornSession(ada, "monday")
+    await session.add_items(items)
+    assert await session.get_items() == items
+    assert await session.get_items(2) == items[2:]
+    assert await session.pop_item() == items[3]
+    assert await session.get_items() == items[:3]
+    assert "My dog Rex." in [hit.text for hit in ada.recall("What is my dog called?")]
+    assert session.faults == {}
+
+
 async def test_what_was_said_is_recalled_and_calls_of_tools_are_not(ada: Memory) -> None:
     await WellwornSession(ada, "monday").add_items(ITEMS)
     texts = [hit.text for hit in ada.recall("weather in Oslo rain", k=20)]

@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import BaseMessage
 from langgraph.store.memory import InMemoryStore
 
-from integrations.world import ADA, Parts, Scripted, agent_of, ask, citing, extracting, scripted, shown
+from integrations.world import ADA, Parts, Scripted, agent_of, ask, citing, extracting, scripted, shown, turns
 from wellworn import Memory
 from wellworn.integrations import langchain
 from wellworn.integrations.langchain import RMMMiddleware
@@ -232,3 +232,15 @@ def test_an_error_of_the_model_surfaces_and_it_is_called_once(memory: Memory, st
     assert calls == [1]
     assert not middleware.faults
     assert memory.learning.status(scope=ADA).outcomes == 0
+
+
+def test_a_turn_that_is_too_long_or_refused_costs_no_other_turn() -> None:
+    with Memory(":memory:", background=False, scrubber=lambda text: "" if text == "REFUSED" else text) as memory:
+        middleware = RMMMiddleware(memory)
+        agent = agent_of(scripted("Noted."), middleware)
+        for said in ("I like tea.", "log " * 300_000, "REFUSED", "My dog is Rex."):
+            ask(agent, said)
+        said = [text for role, text in turns(memory) if role == "user"]
+    assert said == ["I like tea.", said[1], "My dog is Rex."]
+    assert said[1].endswith("… (cut)")
+    assert middleware.faults["store"] == 1

@@ -337,3 +337,14 @@ async def test_nothing_runs_on_the_event_loop() -> None:
         assert threading.get_ident() not in embedder.threads
         assert len(memory.jobs.list(scope=ADA)) == 1
         assert memory.learning.status(scope=ADA).outcomes == 1
+
+
+def test_a_turn_that_is_too_long_or_refused_costs_no_other_turn() -> None:
+    with Memory(":memory:", background=False, scrubber=lambda text: "" if text == "REFUSED" else text) as memory:
+        middleware = made(memory)
+        for said in ("I like tea.", "ä" * 600_000, "REFUSED", "My dog is Rex."):
+            middleware.after_response(said, "")
+        tea, long, dog = [text for _, text in turns(memory)]
+    assert (tea, dog, middleware.faults) == ("I like tea.", "My dog is Rex.", {"store": 1})
+    assert re.fullmatch("ä+… \\(cut\\)", long)
+    assert 999_990 < len(long.encode()) <= 1_000_000

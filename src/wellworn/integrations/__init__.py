@@ -15,6 +15,8 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from wellworn.core.errors import InvalidInput
 from wellworn.core.locks import ForkLock, patience
+from wellworn.core.wellformed import clean_text
+from wellworn.ingest.validate import MAX_TEXT_BYTES
 from wellworn.memory import Memory
 
 P = ParamSpec("P")
@@ -22,6 +24,9 @@ T = TypeVar("T")
 
 WAIT_S = {"start": 0.75, "store": 0.75, "recall": 0.2, "learn": 0.2}
 """How long each step of a turn may wait for a locked file: less than two seconds in all."""
+
+CUT = "… (cut)"
+"""Ends a text that was too long to be stored."""
 
 _logger = logging.getLogger("wellworn.integrations")
 
@@ -69,6 +74,15 @@ def off_loop(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
         return await asyncio.to_thread(method, *args, **kwargs)
 
     return call
+
+
+def storable(text: str) -> str:
+    """Return the text as every store takes it: cleaned, and cut where it is too long."""
+    text = clean_text(text)
+    encoded = text.encode()
+    if len(encoded) <= MAX_TEXT_BYTES:
+        return text
+    return encoded[: MAX_TEXT_BYTES - len(CUT.encode())].decode(errors="ignore") + CUT
 
 
 def checked_memory(memory: object) -> Memory:

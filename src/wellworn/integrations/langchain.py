@@ -24,7 +24,7 @@ from wellworn.core.fence import MIN_CONFIDENCE, NOTHING
 from wellworn.core.values import Entry, Scope
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.validate import checked_count, checked_flag, checked_k, checked_session_id
-from wellworn.integrations import checked_memory, off_loop
+from wellworn.integrations import checked_memory, off_loop, storable
 from wellworn.integrations.rmm_bank import Retrieved, RMMContext, Utterance, WellwornBank, user_of
 from wellworn.memory import Memory
 from wellworn.reflection import ReflectionSettings
@@ -225,9 +225,13 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
             user, by_agent = _owner(session), is_delegated(runtime)
             with self._guarded("store"):
                 new = new_messages(messages, session)
-                self._bank.add_turns(user, session["id"], utterances(new, asked_by_agent=by_agent))
-                if new:
-                    update = {"rmm_session": {**session, "stored": new[-1].id}}
+                stored: Update = {"rmm_session": {**session, "stored": new[-1].id}} if new else None
+                try:
+                    self._bank.add_turns(user, session["id"], utterances(new, asked_by_agent=by_agent))
+                except InvalidInput:  # they would be refused again
+                    update = stored
+                    raise
+                update = stored
             if self._reflects and not by_agent and named_by(runtime, "is_session_end") is True:
                 with self._guarded("reflect"):
                     self._bank.end(user, session["id"])
@@ -375,7 +379,7 @@ def utterances(messages: Sequence[AnyMessage], *, asked_by_agent: bool = False) 
     found = []
     for message in messages:
         human = isinstance(message, HumanMessage)
-        text = clean_text(text_of(message) if human else answer_of(message))
+        text = storable(text_of(message) if human else answer_of(message))
         if text.strip():
             role = "user" if human and not asked_by_agent else "assistant"
             found.append(Utterance(role=role, text=text))

@@ -29,7 +29,7 @@ from wellworn.core.locks import ForkLock
 from wellworn.core.values import Entry, Hit, Recall, Scope, fence_item
 from wellworn.core.wellformed import clean_text, shortened
 from wellworn.ingest import validate
-from wellworn.integrations import Faults, checked_memory, off_loop
+from wellworn.integrations import Faults, checked_memory, off_loop, storable
 from wellworn.memory import Memory
 from wellworn.search.filters import Filters
 
@@ -306,7 +306,7 @@ class MemoryMiddleware:
         the question goes too. So does the reply to every turn of this session that goes.
         """
         ids = {one.id for one in self.resting_with(entry)}
-        words = {clean_text(text) for text, answers in (asked or {}).items() if ids & {*answers}}
+        words = {storable(text) for text, answers in (asked or {}).items() if ids & {*answers}}
         goes = False
         for turn in self._memory.session(self.session_id).turns():
             goes = turn.text in words or turn.entry_id in ids if turn.role == "user" else goes
@@ -376,11 +376,13 @@ class MemoryMiddleware:
         return read_citation(response, 0 if shown is None else shown.block.shown)
 
     def _store(self, question: str, answer: str) -> None:
-        said = [(role, clean_text(text)) for role, text in (("user", question), ("assistant", answer))]
+        said = [(role, storable(text)) for role, text in (("user", question), ("assistant", answer))]
         with self._lock:
             turns, self._unstored = [*self._unstored, *(turn for turn in said if turn[1].strip())], []
         try:
             written = self._memory.session(self.session_id).add_turns(turns, tags=self._tags)
+        except InvalidInput:  # they would be refused again
+            raise
         except Exception:
             with self._lock:  # they are stored with the next
                 self._unstored = [*turns, *self._unstored][-_MAX_PENDING:]

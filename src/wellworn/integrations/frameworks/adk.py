@@ -17,7 +17,7 @@ from wellworn.core.values import Hit, Scope
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.session import missing_turns
 from wellworn.ingest.validate import checked_scope
-from wellworn.integrations import Faults, checked_memory
+from wellworn.integrations import Faults, checked_memory, storable
 from wellworn.memory import Memory
 
 try:
@@ -146,7 +146,7 @@ class WellwornMemoryService(BaseMemoryService):  # type: ignore[misc]  # not ins
 def _text(content: types.Content | None) -> str:
     """The words of a content, without the thoughts of a model."""
     parts = (content.parts if content is not None else None) or []
-    return clean_text("\n".join(part.text for part in parts if part.text and not part.thought))
+    return storable("\n".join(part.text for part in parts if part.text and not part.thought))
 
 
 def _memory_of(hit: Hit) -> MemoryEntry:

@@ -15,7 +15,7 @@ from wellworn.core.fence import MIN_CONFIDENCE
 from wellworn.core.values import Entry
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_scope
-from wellworn.integrations import Faults, checked_memory
+from wellworn.integrations import Faults, checked_memory, storable
 from wellworn.integrations.loop import relevances
 from wellworn.memory import Memory
 
@@ -76,7 +76,7 @@ class WellwornCrewMemory(_CrewMemory):  # type: ignore[misc]  # not installed wh
             path = "/".join(part.strip("/") for part in ("", root_scope or self.root_scope or "", scope or "") if part)
             kept = {**(metadata or {}), "scope": f"/{path}", "importance": importance, "source": source}
             ids = self._memory.remember_many(
-                [{"text": text} for content in contents if (text := clean_text(content)).strip()],
+                [{"text": text} for content in contents if (text := storable(content)).strip()],
                 tags=list(categories or ()),
                 source=SOURCE,
                 speaker=agent_role,

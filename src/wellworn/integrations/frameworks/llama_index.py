@@ -12,9 +12,8 @@ from typing import Any
 
 from wellworn.core.errors import MissingExtra
 from wellworn.core.fence import MIN_CONFIDENCE
-from wellworn.core.wellformed import clean_text
 from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_scope
-from wellworn.integrations import Faults, checked_memory
+from wellworn.integrations import Faults, checked_memory, storable
 from wellworn.integrations.loop import format_memory_context
 from wellworn.memory import Memory
 
@@ -83,4 +82,4 @@ class WellwornMemoryBlock(BaseMemoryBlock[str]):  # type: ignore[misc]  # not in
 
 
 def _text(message: ChatMessage) -> str:
-    return clean_text(message.content or "")
+    return storable(message.content or "")

@@ -19,8 +19,8 @@ from wellworn.core.errors import MissingExtra, NotFound
 from wellworn.core.values import Entry, Turn, altered
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.scrub import scrubbed_json
-from wellworn.ingest.validate import checked_scope
-from wellworn.integrations import Faults, checked_memory
+from wellworn.ingest.validate import MAX_TEXT_BYTES, checked_scope
+from wellworn.integrations import Faults, checked_memory, storable
 from wellworn.memory import Memory
 
 try:
@@ -38,6 +38,10 @@ _SPOKEN = ("user", "assistant")
 _ROLES = (*_SPOKEN, "system", "developer")
 _EXACT = "item"
 """The key of the metadata that says that the evidence of a turn is an item as JSON."""
+_MORE = "(more of the item before)"
+"""The text of a turn whose evidence continues the JSON of a large item, after a `+`: no evidence is blank."""
+_PIECE_CHARS = MAX_TEXT_BYTES // 2
+"""Of JSON, which is all ASCII. Less than the limit: a scrubber may make it longer."""
 
 
 class WellwornSession:
@@ -80,11 +84,21 @@ class WellwornSession:
 
     def _read(self, limit: int | None) -> list[Any]:
         with self._faults.guarded("recall"):
-            turns = self._memory.session(self.session_id).turns()
-            latest = turns if limit is None else turns[max(0, len(turns) - limit) :]
-            entries = self._memory.engine.store.get([self._home], [turn.entry_id for turn in latest if turn.entry_id])
-            return [_item_of(turn, entries.get(turn.entry_id or "")) for turn in latest]
+            latest = self._latest(limit)
+            ids = [turn.entry_id for turns in latest for turn in turns if turn.entry_id]
+            entries = self._memory.engine.store.get([self._home], ids)
+            return [_item_of(turns[0], [entries.get(turn.entry_id or "") for turn in turns]) for turns in latest]
         return []
+
+    def _latest(self, limit: int | None) -> list[list[Turn]]:
+        """The turns of each of the latest items."""
+        items: list[list[Turn]] = []
+        for turn in self._memory.session(self.session_id).turns():
+            if items and (turn.role, turn.text) == ("tool", _MORE):
+                items[-1].append(turn)
+            else:
+                items.append([turn])
+        return items if limit is None else items[max(0, len(items) - limit) :]
 
     def _add(self, items: Sequence[Item]) -> None:
         with self._faults.guarded("store"):
@@ -92,20 +106,23 @@ class WellwornSession:
             if engine.scrubbing.on:
                 scrub = engine.scrubbing.stored(self._home)
                 items = [scrubbed_json(item, scrub) for item in items]
-            records = writer.ready([writer.draft(**_turn_of(item)) for item in items])
+            turns = [
+                (turn, _is_said(item) and not number) for item in items for number, turn in enumerate(_turns_of(item))
+            ]
+            records = writer.ready([writer.draft(**turn) for turn, _ in turns])
             writer.write(
                 [
-                    record if _is_said(item) else replace(record, entry=altered(record.entry, state="pruned"))
-                    for item, record in zip(items, records, strict=True)
+                    record if said else replace(record, entry=altered(record.entry, state="pruned"))
+                    for record, (_, said) in zip(records, turns, strict=True)
                 ]
             )
 
     def _pop(self) -> Any:
         latest = next(iter(self._read(1)), None)
         with self._faults.guarded("store"):
-            last = self._memory.session(self.session_id).turns()[-1:]
-            if last and last[0].entry_id:
-                self._memory.forget([last[0].entry_id], turns=True)
+            ids = [turn.entry_id for turns in self._latest(1) for turn in turns if turn.entry_id]
+            if ids:
+                self._memory.forget(ids, turns=True)
         return latest
 
     def _clear(self) -> None:
@@ -125,22 +142,23 @@ def _text(item: Mapping[str, Any]) -> str:
     return clean_text("\n".join(text for text in texts if isinstance(text, str)))
 
 
-def _turn_of(item: Item) -> dict[str, Any]:  # arguments of `TurnWriter.draft`
-    role, text = item.get("role"), _text(item)
+def _turns_of(item: Item) -> list[dict[str, Any]]:  # arguments of `TurnWriter.draft`
+    role, text = item.get("role"), storable(_text(item))
     known = role if role in _ROLES else "tool"
     if text.strip() and item == {"role": known, "content": text}:
-        return {"role": known, "text": text}
+        return [{"role": known, "text": text}]
     named = " ".join(str(item[key]) for key in ("type", "name", "call_id") if item.get(key))
-    return {
-        "role": known,
-        "text": text if text.strip() else clean_text(named) or "(no text)",
-        "evidence": json.dumps(item),
-        "metadata": {_EXACT: True},
-    }
+    first = {"role": known, "text": text if text.strip() else storable(named) or "(no text)"}
+    whole, exact = json.dumps(item), {_EXACT: True}
+    more = (f"+{whole[start : start + _PIECE_CHARS]}" for start in range(_PIECE_CHARS, len(whole), _PIECE_CHARS))
+    return [
+        {**first, "evidence": whole[:_PIECE_CHARS], "metadata": exact},
+        *({"role": "tool", "text": _MORE, "evidence": piece, "metadata": exact} for piece in more),
+    ]
 
 
-def _item_of(turn: Turn, entry: Entry | None) -> Item:
-    if entry is not None and entry.metadata.get(_EXACT):
-        with suppress(ValueError):
-            return dict(json.loads(entry.evidence))
+def _item_of(turn: Turn, entries: Sequence[Entry | None]) -> Item:
+    exact = [entry for entry in entries if entry is not None and entry.metadata.get(_EXACT)]
+    with suppress(ValueError):  # it is in its turn
+        return dict(json.loads("".join(entry.evidence.removeprefix("+") for entry in exact)))
     return {"role": turn.role if turn.role in _ROLES else "user", "content": turn.text}
