@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain.agents.middleware import HumanInTheLoopMiddleware, SummarizationMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -264,3 +264,24 @@ def test_the_play_shows_memories_at_all() -> None:
         assert play(agent_of(model, RMMMiddleware(memory)), model, steps) > 0
     parts, model = Parts(model=scripted(finds_the_word)), scripted("Yes. [0]")
     assert play(agent_of(model, parts.middleware()), model, steps) > 0
+
+
+# -- summaries of another middleware -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keep", [1, 2])
+def test_a_summary_is_nobodys_words_and_the_words_it_replaces_are_kept(memory: Memory, keep: int) -> None:
+    memory.remember("Ada's dog Rex is grey.", scope=ADA)
+    summary = SummarizationMiddleware(scripted("Ada wants a cat."), trigger=("messages", 4), keep=("messages", keep))
+    model = scripted("Nice.", calling(), calling(), calling(), citing("grey", "Noon."))
+    middleware = RMMMiddleware(memory)
+    agent = agent_of(model, middleware, tools=[clock], middleware=[summary])
+    said = ["I like tea.", "My dog is Rex. What is the time?", "Thanks."]
+    for text in said:
+        ask(agent, text)
+    assert [text for role, text in turns(memory) if role == "user"] == said
+    assert ("assistant", "Noon.") in turns(memory)
+    assert not any("cat" in entry.text for entry in middleware.entries("ada"))
+    assert "cat" in str(model.seen[4])
+    assert "Rex is grey" in str(shown(model.seen[4]))  # the question is gone, its memories are not
+    assert memory.learning.status(scope=ADA).outcomes >= 1
