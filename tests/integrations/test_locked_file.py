@@ -9,10 +9,11 @@ import pytest
 
 from conftest import SHIPPED_WAIT_S
 from integrations.world import agent_of, ask, scripted
-from wellworn import Memory
+from wellworn import Memory, StoreBusy
 from wellworn.core.locks import patience, patience_left
 from wellworn.integrations import WAIT_S
 from wellworn.integrations.langchain import RMMMiddleware
+from wellworn.integrations.langgraph_store import WellwornStore
 from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext
 
 
@@ -28,7 +29,10 @@ def test_patience_is_shared_by_all_that_a_block_waits_for() -> None:
         with patience(100):
             assert patience_left(60) <= 5
     assert patience_left(60) == 60
-    assert sum(WAIT_S.values()) < 2  # a turn passes each step at most once
+    steps = {**WAIT_S, "call": 0.0}
+    assert sum(steps.values()) - steps["store"] - steps["reflect"] + steps["start"] < 2  # a turn of LangChain
+    assert sum(steps.values()) - steps["start"] < 2  # a turn of any loop
+    assert WAIT_S["call"] < 2
 
 
 def locked(path: Path) -> sqlite3.Connection:
@@ -59,4 +63,18 @@ def test_langchain_goes_on(tmp_path: Path) -> None:
         other = locked(tmp_path / "memory.db")
         assert ask(agent_of(model, middleware), "When does it open?") == "At six."
         assert middleware.faults["store"] == 1
+        other.close()
+
+
+def test_a_store_and_the_end_of_a_session_do_not_wait_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Memory(tmp_path / "memory.db", embedder="hash", background=False) as memory:
+        middleware = MemoryMiddleware(memory.for_user("ada"))
+        middleware.after_response("I like tea.", "")
+        other = locked(tmp_path / "memory.db")
+        for step in ("call", "reflect"):
+            monkeypatch.setitem(WAIT_S, step, 0.0)
+        with pytest.raises(StoreBusy):
+            WellwornStore(memory, tenant="default").put(("notes",), "tea", {"text": "green"})
+        middleware.end_session()
+        assert middleware.faults == {"reflect": 1}
         other.close()

@@ -6,12 +6,14 @@ import sys
 import traceback
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
 from models.service import KEY, Answer, Service
 from wellworn.core.errors import EmbeddingFailed, InvalidInput, MissingExtra
-from wellworn.models import OpenAIEmbedder, openai
+from wellworn.core.locks import patience
+from wellworn.models import OpenAIEmbedder, openai, remote
 
 
 def vectors(body: dict[str, Any]) -> Answer:
@@ -122,3 +124,28 @@ def test_impossible_settings_are_refused(service: Service, monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(MissingExtra, match=r"pip install 'wellworn\[openai\]'"):
         OpenAIEmbedder("m", base_url="http://localhost/v1")
+
+
+def test_an_agent_waits_a_second_for_a_silent_service_and_then_leaves_it_alone(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+
+    def silent(request: httpx.Request) -> httpx.Response:
+        asked.append(request.extensions["timeout"]["read"])
+        raise httpx.ReadTimeout("silent")
+
+    embedder, now = embedder_of(service, width=2, retries=1), [0.0]
+    monkeypatch.setattr(remote, "monotonic", lambda: now[0])
+    embedder.endpoint.client = httpx.Client(transport=httpx.MockTransport(silent), base_url=service.url)
+    with patience(60):
+        for _ in range(2):
+            with pytest.raises(EmbeddingFailed):
+                embedder.embed_query("Where?")
+        assert len(asked) == 1
+        now[0] = remote.REST_S
+        with pytest.raises(EmbeddingFailed):
+            embedder.embed(["Oslo"] * 50)
+    with pytest.raises(EmbeddingFailed):
+        embedder.embed_query("Where?")  # nobody waits: it is asked as always
+    assert asked == [1.02, 2.0, 30.0, 30.0]

@@ -34,6 +34,11 @@ def patience_left(most_s: float) -> float:
     return max(0.0, min(most_s, _until.get() - time.monotonic()))
 
 
+def in_haste() -> bool:
+    """Whether the present call has limited patience: an agent waits for it."""
+    return _until.get() < float("inf")
+
+
 def started(work: Callable[[], T]) -> queue.SimpleQueue[T | Exception]:
     """Begin work on a daemon thread, in the caller's context; its result, or its error, comes through the queue."""
     box: queue.SimpleQueue[T | Exception] = queue.SimpleQueue()

@@ -22,8 +22,9 @@ from wellworn.memory import Memory
 P = ParamSpec("P")
 T = TypeVar("T")
 
-WAIT_S = {"start": 0.75, "store": 0.75, "recall": 0.2, "learn": 0.2}
-"""How long each step of a turn may wait for a locked file: less than two seconds in all."""
+WAIT_S = {"start": 0.65, "store": 0.65, "recall": 0.2, "show": 0.2, "learn": 0.2, "reflect": 0.2, "call": 1.9}
+"""How long each step of a turn may wait for a locked file: less than two seconds in all. A LangChain turn begins and ends
+with a `start`, which includes the last `store` and `reflect`. `call` is one call of a tool or a store."""
 
 CUT = "… (cut)"
 """Ends a text that was too long to be stored."""

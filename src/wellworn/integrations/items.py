@@ -20,12 +20,14 @@ import numpy as np
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
+from wellworn.core.locks import patience
 from wellworn.core.values import Entry, Hit, Partition
 from wellworn.core.wellformed import count_tokens, well_formed
 from wellworn.engine import Engine
 from wellworn.ingest.scrub import scrubbed_json
 from wellworn.ingest.terms import hash_of, record_of
 from wellworn.ingest.validate import MAX_TEXT_BYTES
+from wellworn.integrations import WAIT_S
 from wellworn.store.events import Event, audit
 from wellworn.store.port import NewEntry, Selection, Tx
 
@@ -267,7 +269,7 @@ class Items:
         there = self._store.get([*dict.fromkeys(deleted.values())], [*deleted]) if deleted else {}
         if not stored and not there:
             return
-        with self._writer.transact() as tx:
+        with patience(WAIT_S["call"]), self._writer.transact() as tx:
             for record in stored:
                 _write(tx, record, now)
             for entry in there.values():
@@ -280,7 +282,7 @@ class Items:
         """Remove those of the partitions that hold nothing, names included."""
         empty = [partition for partition in dict.fromkeys(partitions) if self.is_empty(partition)]
         if empty:
-            with self._store.transact() as tx:
+            with patience(WAIT_S["call"]), self._store.transact() as tx:
                 for partition in empty:
                     if self.is_empty(partition):  # someone may have written before us; nobody can now
                         tx.drop_partition(partition)

@@ -28,6 +28,8 @@ OPENAI = Service(
 OLLAMA_PORT = 11434
 KNOWN_WIDTHS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 BATCH = 128
+HASTE_S, HASTE_S_A_TEXT = 1.0, 0.02
+"""How long an agent waits for vectors."""
 _SHORTENABLE = "text-embedding-3-"  # these take `dimensions`; other models refuse it
 
 
@@ -109,7 +111,8 @@ class OpenAIEmbedder(EmbedderBase):
         for start in range(0, len(texts), BATCH):
             batch = texts[start : start + BATCH]
             try:
-                answer = self.endpoint.post("embeddings", {"model": self._model, "input": batch, **self._dimensions})
+                body = {"model": self._model, "input": batch, **self._dimensions}
+                answer = self.endpoint.post("embeddings", body, haste_s=HASTE_S + HASTE_S_A_TEXT * len(batch))
                 by_index = {item.get("index", n): item["embedding"] for n, item in enumerate(answer["data"])}
                 vectors += [by_index.pop(place) for place in range(len(batch))]  # in whatever order they came
                 if by_index:

@@ -10,11 +10,12 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from random import random
-from time import sleep
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, MissingExtra, ModelFailed
+from wellworn.core.locks import in_haste, patience_left
 from wellworn.models.base import Completion, ModelBase, passing_status
 from wellworn.models.port import Request
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 MAX_WAIT_S = 60.0
 """A service that asks for a longer wait than this gets an error instead: an agent is waiting."""
 LONGEST_BACKOFF_S = 8.0
+REST_S = 10.0
+"""How long a service that was silent is left alone by calls in haste."""
 _MAX_QUOTED_CHARS = 200
 _REFUSALS = frozenset({400, 422, 501})
 
@@ -97,33 +100,45 @@ class Endpoint:
             429: "wait, lower the load, or raise the account's limit",
         }
         """What to do about a status."""
-        self._retries = retries
+        self._retries, self._timeout_s = retries, timeout_s
+        self._rests_until = float("-inf")
         self.client = httpx.Client(base_url=base, auth=auth, headers=service.headers(self._key), timeout=timeout_s)
         # Sockets close when the endpoint is no longer referenced, and at exit at the latest.
         weakref.finalize(self, self.client.close)
 
-    def post(self, path: str, body: Mapping[str, Any]) -> Any:  # whatever JSON the service sent
-        """The first successful answer of several attempts, or `HttpFailure`."""
+    def post(
+        self, path: str, body: Mapping[str, Any], *, haste_s: float = float("inf")
+    ) -> Any:  # whatever JSON the service sent
+        """The first successful answer of several attempts, or `HttpFailure`.
+
+        To a call in haste the service may be silent for `haste_s`. After that it is left alone for a while.
+        """
         import httpx
 
+        limit_s = min(self._timeout_s, haste_s) if in_haste() else self._timeout_s
+        hurried = limit_s < self._timeout_s
+        if hurried and monotonic() < self._rests_until:
+            raise HttpFailure(f"{self.host} was silent and is left alone for {REST_S:g} s")
         for attempt in range(self._retries + 1):
             # Chance takes up to half of it away, so that clients that failed together do not return together.
             wait_s = min(0.5 * 2**attempt, LONGEST_BACKOFF_S) * (1 - random() / 2)  # noqa: S311 - chance, no secret
             try:
-                answer = self.client.post(path, json=body)
+                answer = self.client.post(path, json=body, timeout=limit_s)
                 if answer.is_success:
                     return answer.json()
                 failure = self._refused(answer)
                 asked = answer.headers.get("Retry-After", "")
                 wait_s = float(asked) if asked.replace(".", "", 1).isdecimal() else wait_s
             except httpx.TimeoutException:
-                failure = HttpFailure(f"{self.host} did not answer in time (raise timeout_s, or ask for less at once)")
+                problem = f"{self.host} did not answer in time (raise timeout_s, or ask for less at once)"
+                failure = HttpFailure(problem, retryable=not hurried)
+                self._rests_until = monotonic() + REST_S
             except httpx.HTTPError as error:  # its text may quote headers, so only its name is shown
                 kind = type(error).__name__
                 failure = HttpFailure(f"no connection to {self.host}: {kind} (check base_url and the network)")
             except (ValueError, RecursionError):  # cut off on the way, or the page of some gateway
                 failure = HttpFailure(f"{self.host} answered with something that is not JSON (check base_url)")
-            if not failure.retryable or wait_s > MAX_WAIT_S or attempt == self._retries:
+            if not failure.retryable or wait_s > patience_left(MAX_WAIT_S) or attempt == self._retries:
                 break
             sleep(wait_s)
         if attempt:

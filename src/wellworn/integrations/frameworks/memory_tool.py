@@ -15,12 +15,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from wellworn.core.errors import InvalidInput, MissingExtra, NotFound, WellwornError
+from wellworn.core.locks import patience
 from wellworn.core.values import Entry
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.remember import keep
 from wellworn.ingest.terms import hash64
 from wellworn.ingest.validate import Draft, checked_scope
-from wellworn.integrations import checked_memory
+from wellworn.integrations import WAIT_S, checked_memory
 from wellworn.memory import Memory
 from wellworn.store.port import Selection
 
@@ -50,7 +51,8 @@ _KEPT = Selection(session_id=FILES, states=("active", "flagged", "superseded"))
 def _told() -> Iterator[None]:
     """A fault becomes the result of the tool: Claude is told, and the agent goes on."""
     try:
-        yield
+        with patience(WAIT_S["call"]):
+            yield
     except InvalidInput as error:
         raise ToolError(str(error)) from error
     except WellwornError as error:
