@@ -142,6 +142,33 @@ def test_a_fault_of_the_memory_is_told_and_not_raised(ada: Memory) -> None:
     assert create(tool, "/memories/a.md", "x" * 2_000_000).startswith("error: text: has 2,000,000 bytes")
 
 
+def test_edits_at_the_same_time_are_all_kept(ada: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool, other = WellwornMemoryTool(ada), WellwornMemoryTool(ada)
+    create(tool, "/memories/n.md", "one\ntwo\n")
+    edit, meanwhile = (
+        ada.engine.changer.edit,
+        [
+            {"command": "insert", "path": "/memories/n.md", "insert_line": 0, "insert_text": "zero"},
+            {"command": "str_replace", "path": "/memories/n.md", "old_str": "two", "new_str": "three"},
+        ],
+    )
+
+    def late(*given: Any, **named: Any) -> Any:
+        if meanwhile:
+            other.call(meanwhile.pop())
+        return edit(*given, **named)
+
+    monkeypatch.setattr(ada.engine.changer, "edit", late)
+    answer(tool, {"command": "insert", "path": "/memories/n.md", "insert_line": 1, "insert_text": "and"})
+    assert answer(tool, {"command": "view", "path": "/memories/n.md"}).split("\t")[1:] == [
+        "zero\n     2",
+        "and\n     3",
+        "one\n     4",
+        "three\n     5",
+        "",
+    ]
+
+
 async def test_the_async_tool_does_the_same(ada: Memory) -> None:
     tool = AsyncWellwornMemoryTool(ada)
     made = await tool.call({"command": "create", "path": "/memories/a.md", "file_text": "one\ntwo"})

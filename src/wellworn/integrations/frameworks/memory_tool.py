@@ -11,10 +11,10 @@ import asyncio
 import functools
 import posixpath
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from wellworn.core.errors import InvalidInput, MissingExtra, NotFound, WellwornError
+from wellworn.core.errors import Conflict, InvalidInput, MissingExtra, NotFound, WellwornError
 from wellworn.core.locks import patience
 from wellworn.core.values import Entry
 from wellworn.core.wellformed import clean_text
@@ -109,9 +109,9 @@ class WellwornMemoryTool(BetaAbstractMemoryTool):
             return f"File created successfully at: {command.path}"
 
     def str_replace(self, command: beta.BetaMemoryTool20250818StrReplaceCommand) -> str:
-        with _told():
-            entry = self._file(command.path)
-            content, old = _content(entry), command.old_str
+        old = command.old_str
+
+        def replaced(content: str) -> str:
             found = content.count(old)
             if found == 0:
                 problem = f"No replacement was performed, old_str `{old}` did not appear verbatim in {command.path}."
@@ -120,23 +120,27 @@ class WellwornMemoryTool(BetaAbstractMemoryTool):
                 places = ", ".join(str(content.count("\n", 0, place) + 1) for place in _places(content, old))
                 problem = f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {places}."
                 raise ToolError(f"{problem} Please ensure it is unique")
-            new = content.replace(old, command.new_str)
-            self._save(entry, new)
+            return content.replace(old, command.new_str)
+
+        with _told():
+            content, new = self._change(command.path, replaced)
             changed = content.count("\n", 0, content.find(old))
             first = max(0, changed - _CONTEXT_LINES)
             snippet = _lines(new.split("\n")[first : changed + _CONTEXT_LINES + 1], first + 1)
             return f"The memory file has been edited. Here is the snippet showing the change (with line numbers):\n{snippet}"
 
     def insert(self, command: beta.BetaMemoryTool20250818InsertCommand) -> str:
-        with _told():
-            entry = self._file(command.path)
-            lines = _content(entry).removesuffix("\n").split("\n") if _content(entry) else []
+        def longer(content: str) -> str:
+            lines = content.removesuffix("\n").split("\n") if content else []
             if not 0 <= command.insert_line <= len(lines):
                 problem = f"Invalid `insert_line` parameter: {command.insert_line}. It should be within the range"
                 raise ToolError(f"{problem} [0, {len(lines)}].")
             lines.insert(command.insert_line, command.insert_text.rstrip("\n"))
             joined = "\n".join(lines)
-            self._save(entry, joined if joined.endswith("\n") else joined + "\n")
+            return joined if joined.endswith("\n") else joined + "\n"
+
+        with _told():
+            self._change(command.path, longer)
             return f"The file {command.path} has been edited."
 
     def delete(self, command: beta.BetaMemoryTool20250818DeleteCommand) -> str:
@@ -197,12 +201,20 @@ class WellwornMemoryTool(BetaAbstractMemoryTool):
             raise ToolError(f"The path {given} is not a file.")
         raise ToolError(f"The path {given} does not exist. Please provide a valid path.")
 
-    def _save(self, entry: Entry, content: str) -> None:
-        stored = _stored(_path_of(entry), content)
-        try:
-            self._memory.edit(entry.id, **stored, evidence=stored["text"], state="active", valid_to=None)
-        except NotFound:
-            raise ToolError(f"The file {_path_of(entry)} no longer exists.") from None
+    def _change(self, given: str, change: Callable[[str], str]) -> tuple[str, str]:
+        """Change the content of a file; returns it before and after. Begins again if the file changes meanwhile."""
+        while True:
+            entry = self._file(given)
+            before = _content(entry)
+            after = change(before)
+            stored = _stored(_path_of(entry), after)
+            changes = {**stored, "evidence": stored["text"], "state": "active", "valid_to": None}
+            with suppress(Conflict):
+                try:
+                    self._memory.engine.changer.edit(entry.id, scope=self._scope, changes=changes, expected=entry)
+                except NotFound:
+                    raise ToolError(f"The file {_path_of(entry)} no longer exists.") from None
+                return before, after
 
 
 def _awaited(method: Callable[..., str]) -> Callable[..., Awaitable[str]]:
