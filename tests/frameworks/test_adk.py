@@ -58,6 +58,15 @@ async def test_an_event_of_any_length_costs_no_other_event(memory: Memory) -> No
     assert (oslo, log[-7:], service.faults) == ("I live in Oslo.", "… (cut)", {})
 
 
+async def test_a_long_question_is_answered_and_what_is_outdated_says_so(memory: Memory) -> None:
+    service = WellwornMemoryService(memory)
+    for text in ("I live in Oslo.", "I moved to Bergen last week."):
+        await service.add_events_to_memory(**ADA, events=[said(text)], session_id=text)
+    found = texts(await service.search_memory(**ADA, query="Where do I live? " * 1_500))
+    assert "I moved to Bergen last week." in found
+    assert any(text.startswith("(outdated since ") and text.endswith(") I live in Oslo.") for text in found)
+
+
 async def test_memories_are_added_and_deleted_for_good(memory: Memory) -> None:
     service = WellwornMemoryService(memory)
     content = types.Content(parts=[types.Part(text="Ada's bicycle is a green Brompton.")])

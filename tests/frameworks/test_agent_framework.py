@@ -10,7 +10,7 @@ from wellworn import Memory
 
 pytest.importorskip("agent_framework", reason="agent-framework-core is not installed here")
 
-from agent_framework import Agent, BaseChatClient, ChatResponse, Message
+from agent_framework import Agent, AgentSession, BaseChatClient, ChatResponse, Message
 
 from wellworn.integrations.frameworks.agent_framework import WellwornContextProvider
 
@@ -56,3 +56,24 @@ async def test_turns_belong_to_the_session_of_the_run_and_faults_stop_nothing(me
     memory.close()
     assert (await agent.run("Where do I work?", session=agent.create_session())).text == "Noted."
     assert provider.faults == {"recall": 1, "store": 1}
+
+
+async def test_a_run_sees_no_turn_of_its_session_twice(memory: Memory) -> None:
+    ada = memory.for_user("ada")
+    client, provider = Scripted(), WellwornContextProvider(ada)
+    agent = Agent(client=client, context_providers=[provider])
+    session = agent.create_session()
+    for text in ("My dog is called Rex.", "What is my dog called?"):
+        await agent.run(text, session=session)
+    assert client.shown[-1] == ["My dog is called Rex.", "Noted.", "What is my dog called?"]
+    await agent.run(
+        "What is my dog called?", session=AgentSession(session_id=session.session_id)
+    )  # without its history
+    assert "My dog is called Rex." in client.shown[-1][0]
+
+
+async def test_an_id_that_no_session_can_have_stops_nothing(memory: Memory) -> None:
+    provider = WellwornContextProvider(memory.for_user("ada"))
+    agent = Agent(client=Scripted(), context_providers=[provider])
+    assert (await agent.run("Hello", session=AgentSession(session_id="x" * 300))).text == "Noted."
+    assert provider.faults == {"start": 2}

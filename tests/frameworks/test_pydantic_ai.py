@@ -70,6 +70,16 @@ async def test_memories_are_shown_for_one_request_and_citations_are_learned(ada:
     assert ada.learning.status().outcomes == 1
 
 
+async def test_a_run_sees_no_turn_of_its_history_twice(ada: Memory) -> None:
+    seen: Seen = []
+    agent = agent_saying(*[said("Noted.")] * 3, seen=seen, capabilities=[MemoryCapability(ada, session_id="s")])
+    first = await agent.run("My dog is called Rex.")
+    await agent.run("What is my dog called?", message_history=first.all_messages())
+    assert sum("called Rex" in prompt for prompt in prompts(seen[-1])) == 1
+    await agent.run("What is my dog called?")
+    assert any("called Rex" in prompt for prompt in prompts(seen[-1]))
+
+
 async def test_structured_output_passes_unchanged(ada: Memory) -> None:
     class Place(BaseModel):
         city: str

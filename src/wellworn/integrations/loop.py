@@ -183,7 +183,8 @@ class MiddlewareContext:
     user_input: str
     current_system_prompt: str = ""
     conversation_history: str = ""
-    """The end of it is the query if the user's input is blank."""
+    """What the model sees of this session: if it holds the first turn, no turn is shown twice. The end of it is the query
+    if the user's input is blank."""
     turn: int = 0
     """Counts the model calls for one question. Later turns reuse the first recall, so that the prompt stays the same
     while tools run."""
@@ -253,6 +254,7 @@ class MemoryMiddleware:
         self._faults = Faults()
         self._lock = ForkLock()
         self._unstored: list[tuple[str, str]] = []
+        self._first: str | None = None
 
     @property
     def faults(self) -> Counter[str]:
@@ -361,12 +363,19 @@ class MemoryMiddleware:
             k=self._max_results,
             min_score=self._min_score,
             min_confidence=self._min_confidence,
+            except_session=self._visible_session(context.conversation_history),
         )
         block = self._block_of(recall.hits, now=self._clock())
         if self._min_confidence and recall.searched and not recall.hits:
             block = MemoryBlock(self.nothing, 0)
         self._pending.put(question, _Shown(recall=recall, block=block, turn=context.turn))
         return block
+
+    def _visible_session(self, history: str) -> str | None:
+        """The session if the model sees it from its first turn on: recalling its turns would repeat them."""
+        if history and self._first is None:
+            self._first = next((turn.text for turn in self._memory.session(self.session_id).turns()), None)
+        return self.session_id if self._first is not None and self._first in history else None
 
     def _read(self, shown: _Shown | None, response: str) -> Citation:
         if not isinstance(response, str):

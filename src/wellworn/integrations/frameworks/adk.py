@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from wellworn.core.errors import MissingExtra, NotFound, ScopeError
 from wellworn.core.fence import MIN_CONFIDENCE
-from wellworn.core.values import Hit, Scope
+from wellworn.core.values import Hit, Scope, fence_item
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.session import missing_turns
-from wellworn.ingest.validate import checked_scope
+from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_scope
 from wellworn.integrations import Faults, checked_memory, storable
 from wellworn.memory import Memory
 
@@ -131,7 +131,7 @@ class WellwornMemoryService(BaseMemoryService):  # type: ignore[misc]  # not ins
 
     def _search(self, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         with self._faults.guarded("recall"):
-            asked = clean_text(query)
+            asked = clean_text(query)[:MAX_QUERY_CHARS]
             found = self._of(app_name, user_id).recall(asked, k=self._k, min_confidence=MIN_CONFIDENCE)
             return SearchMemoryResponse(memories=[_memory_of(hit) for hit in found])
         return SearchMemoryResponse()
@@ -151,10 +151,11 @@ def _text(content: types.Content | None) -> str:
 
 def _memory_of(hit: Hit) -> MemoryEntry:
     entry = hit.entry
-    mine = entry.source == "assistant"
+    mine, marks = entry.source == "assistant", fence_item(entry, outdated=hit.outdated).marks
+    text = f"({'; '.join(marks)}) {entry.text}" if marks else entry.text  # all that a model sees of it
     return MemoryEntry(
         id=entry.id,
-        content=types.Content(role="model" if mine else "user", parts=[types.Part(text=entry.text)]),
+        content=types.Content(role="model" if mine else "user", parts=[types.Part(text=text)]),
         author=entry.speaker or ("assistant" if mine else "user"),
         timestamp=entry.at.isoformat(),
         custom_metadata={**entry.metadata, "kind": entry.kind, "outdated": hit.outdated},

@@ -10,6 +10,7 @@ from typing import Any
 
 from wellworn.core.errors import MissingExtra
 from wellworn.core.values import Scope
+from wellworn.integrations import Faults
 from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext
 from wellworn.memory import Memory
 
@@ -34,30 +35,37 @@ class WellwornContextProvider(ContextProvider):
         super().__init__("wellworn")
         self._memory, self._scope, self._session_id = memory, scope, session_id
         self._settings = {"citations": False, **settings}
+        self._faults = Faults()
         self._middlewares: dict[str, MemoryMiddleware] = {}
         self._of(session_id or "default")  # says now what is wrong with the settings
 
     @property
     def faults(self) -> Counter[str]:
         """How often memory failed so far, by step."""
-        return sum((one.faults for one in self._middlewares.values()), Counter[str]())
+        return sum((one.faults for one in self._middlewares.values()), self._faults.counts)
 
     async def before_run(
         self, *, agent: SupportsAgentRun, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
-        asked = _asked(context)
-        if asked:
-            block = await self._of(session.session_id).aenrich_system_prompt(MiddlewareContext(user_input=asked))
+        asked, middleware = _asked(context), self._known(session.session_id)
+        if asked and middleware is not None:
+            seen = MiddlewareContext(user_input=asked, conversation_history=_history(context, session))
+            block = await middleware.aenrich_system_prompt(seen)
             if block:
                 context.extend_messages(self, [Message("user", [block])])
 
     async def after_run(
         self, *, agent: SupportsAgentRun, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
-        asked = _asked(context)
-        if asked:
+        asked, middleware = _asked(context), self._known(session.session_id)
+        if asked and middleware is not None:
             said = context.response.text if context.response is not None else ""
-            await self._of(session.session_id).aafter_response(asked, said)
+            await middleware.aafter_response(asked, said)
+
+    def _known(self, session_id: str) -> MemoryMiddleware | None:
+        with self._faults.guarded("start"):  # an id may be one that no session can have
+            return self._of(session_id)
+        return None
 
     def _of(self, session_id: str) -> MemoryMiddleware:
         name = self._session_id or session_id
@@ -66,6 +74,12 @@ class WellwornContextProvider(ContextProvider):
                 self._memory, scope=self._scope, session_id=name, **self._settings
             )
         return self._middlewares[name]
+
+
+def _history(context: SessionContext, session: AgentSession) -> str:
+    """What the model sees of the session: providers that run after this one keep it in the session's state."""
+    kept = [one for part in session.state.values() if isinstance(part, dict) for one in part.get("messages") or ()]
+    return "\n".join(one.text for one in [*context.get_messages(), *kept] if isinstance(one, Message))
 
 
 def _asked(context: SessionContext) -> str:
