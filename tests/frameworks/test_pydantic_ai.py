@@ -65,6 +65,7 @@ async def test_memories_are_shown_for_one_request_and_citations_are_learned(ada:
         assert ("I live in Oslo." in block, asked) == (True, "Where do I live?")
     assert prompts(seen[0]) == prompts(seen[1])
     assert prompts(run.all_messages()) == ["Where do I live?"]
+    assert run.all_messages()[-1].parts[0] == TextPart("In Oslo.")
     turns = ada.session("now").turns()
     assert [(turn.role, turn.text) for turn in turns] == [("user", "Where do I live?"), ("assistant", "In Oslo.")]
     assert ada.learning.status().outcomes == 1

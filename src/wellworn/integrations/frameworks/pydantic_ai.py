@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from wellworn.core.cache import LruCache
 from wellworn.core.errors import MissingExtra, WellwornError
 from wellworn.core.fence import MIN_CONFIDENCE, NOTHING
 from wellworn.core.locks import patience
@@ -24,12 +25,22 @@ from wellworn.memory import Memory
 try:
     from pydantic_ai import AgentRunResult, FunctionToolset, RunContext
     from pydantic_ai.capabilities import AbstractCapability
-    from pydantic_ai.messages import ModelMessage, ModelRequest, UserContent, UserPromptPart
+    from pydantic_ai.messages import (
+        ModelMessage,
+        ModelRequest,
+        ModelResponse,
+        TextPart,
+        ToolCallPart,
+        UserContent,
+        UserPromptPart,
+    )
     from pydantic_ai.models import ModelRequestContext
 except ModuleNotFoundError as error:
     raise MissingExtra("MemoryCapability", "pydantic-ai") from error
 
 __all__ = ["MemoryCapability", "memory_toolset"]
+
+_MAX_RUNS = 64
 
 
 class MemoryCapability(AbstractCapability[Any]):
@@ -40,6 +51,8 @@ class MemoryCapability(AbstractCapability[Any]):
 
     def __init__(self, memory: Memory, *, scope: Scope | None = None, tools: bool = False, **settings: Any) -> None:
         self.middleware = MemoryMiddleware(memory, scope=scope, **settings)
+        self._said: LruCache[str, str] = LruCache(_MAX_RUNS)
+        """The answers of runs that have not ended, with their citations."""
         self._toolset = memory_toolset(memory if scope is None else memory.for_scope(scope)) if tools else None
 
     @property
@@ -68,14 +81,28 @@ class MemoryCapability(AbstractCapability[Any]):
             request_context.messages = _with_block(request_context.messages, asked, block)
         return request_context
 
+    async def after_model_request(
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
+    ) -> ModelResponse:
+        """Take the citations out of an answer, so that the message history holds none."""
+        asked, texts = _text(ctx.prompt), [part for part in response.parts if isinstance(part, TextPart)]
+        plain = self.middleware.plain(asked, texts[0].content) if asked and len(texts) == 1 else ""
+        if not plain.strip() or any(isinstance(part, ToolCallPart) for part in response.parts):
+            return response
+        self._said.put(ctx.run_id or "", texts[0].content)
+        parts = [replace(part, content=plain) if part is texts[0] else part for part in response.parts]
+        return replace(response, parts=parts)
+
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         """Store what was said, learn from the citations, and take them out of the output."""
-        asked, said = _text(ctx.prompt), result.output
+        asked, said, cited = _text(ctx.prompt), result.output, self._said.pop(ctx.run_id or "")
         if not asked:
             return result
         if not isinstance(said, str):  # structured output cites nothing
             await self.middleware.aafter_response(asked, "")
             return result
+        if cited is not None and said == self.middleware.plain(asked, cited):
+            said = cited
         plain = self.middleware.plain(asked, said)
         await self.middleware.aafter_response(asked, said)
         return replace(result, output=plain)
