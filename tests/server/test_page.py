@@ -73,6 +73,16 @@ def test_a_revoked_key_ends_the_visit_and_guessing_is_limited(guarded: Running) 
     assert tries == {401, 429}
 
 
+def test_guesses_that_are_no_keys_are_limited_too_and_forms_are_small(guarded: Running) -> None:
+    http = guarded.http()
+    assert http.post("/ui/sign-in", data={"key": "x" * 4_000}).status_code == 413
+    assert [http.post("/ui/sign-in", data={"key": "no key"}).status_code for _ in range(12)] == [401] * 10 + [429] * 2
+    visitor = signed_in(guarded, guarded.key(user=["ada"]))
+    long = {"token": token_of(visitor.get("/")), "id": "x" * 64_000}
+    assert visitor.post("/ui/session/forget", data=long).status_code == 413
+    assert visitor.post("/ui/review", data=long).status_code == 404
+
+
 @pytest.mark.parametrize("path", CHANGES)
 def test_a_change_needs_the_token_of_the_page_and_its_origin(path: str, server: Running) -> None:
     http = server.http()

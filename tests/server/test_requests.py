@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -312,6 +312,31 @@ def test_bytes_that_are_no_request_do_not_stop_the_server(shared: Running) -> No
             while connection.recv(4096):
                 pass
     assert shared.http().get("/v1/stats").status_code == 200
+
+
+@contextmanager
+def without_body(running: Running, path: str) -> Iterator[socket.socket]:
+    """A request under way whose body does not come."""
+    host, port = running.url.removeprefix("http://").split(":")
+    kind = "application/x-www-form-urlencoded" if path.startswith("/ui") else "application/json"
+    with socket.create_connection((host, int(port)), timeout=WAIT_S) as connection:
+        told = f"host: localhost\r\ncontent-type: {kind}\r\ncontent-length: 9\r\nexpect: 100-continue"
+        connection.sendall(f"POST {path} HTTP/1.1\r\n{told}\r\n\r\n".encode())
+        assert connection.recv(25) == b"HTTP/1.1 100 Continue\r\n\r\n"  # the server waits for it
+        yield connection
+
+
+@pytest.mark.parametrize("path", ["/ui/sign-in", "/v1/entries", "/v1/recall", "/v1/load"])
+def test_who_waits_for_a_body_holds_up_nobody_and_not_for_ever(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(rules=Rules(hosts=LOOPBACK, most_at_once=1, turn_s=10.0)) as running:
+        with without_body(running, path):
+            assert running.http().get("/v1/stats").status_code == 200
+        monkeypatch.setattr(guard, "BODY_S", 0.0)
+        with without_body(running, path) as connection:
+            assert connection.recv(100).startswith(b"HTTP/1.1 408")
+            while connection.recv(4096):  # until the server closes it
+                pass
+        assert running.http().get("/v1/stats").status_code == 200
 
 
 @pytest.mark.parametrize("turn_s", [0.0, WAIT_S])

@@ -90,10 +90,18 @@ IMPORT_PATH = "/v1/import"
 MOST_LOAD = 4_000_000_000
 """An export that is loaded; it goes to the disk, not into memory."""
 LOAD_PATH = "/v1/load"
+MOST_FORM = 64_000
+MOST_SIGN_IN = 4_000
+"""Of a visitor whom nobody knows."""
+BODY_S = 30.0
+"""How long the next part of a body may take."""
 OPEN = ("/healthz", "/readyz", "/openapi.json")
 """Answered without a key, and however busy the server is."""
 PAGE = "/ui/"
 """Where the page is, beside `/`. It finds out itself who visits, to send them to its sign-in."""
+SIGN_IN = f"{PAGE}sign-in"
+TEXT_FORMS = ("/edit", "/outdate", "/review")
+"""Where texts are edited, which may be long."""
 CALLER, AUDITED = "caller", "audited"
 """Where a request's state holds who sent it, and what the audit log will say of it."""
 SECURITY_HEADERS = {
@@ -211,7 +219,7 @@ class RequestGuard:
                 else self._gate.admit(headers, address)
             )
             scope.setdefault("state", {})[CALLER] = admitted
-        most = {IMPORT_PATH: MOST_IMPORT, LOAD_PATH: MOST_LOAD}.get(scope["path"], MOST_BODY)
+        most = _most_bytes(scope["path"])
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length[:20]) > most:
             await refusal(problem(413, _too_large(most), "InvalidInput"))(scope, receive, answer)
@@ -222,10 +230,12 @@ class RequestGuard:
         except TimeoutError:
             raise ServiceFailed("the server has too much to do (try again)", retry_after_s=RETRY_AFTER_S) from None
         self._metrics.running.inc()
+        body = _Body(receive, most, self._turns)
         try:
-            await self._app(scope, _Counted(receive, most), answer)
+            await self._app(scope, body, answer)
         finally:
-            self._turns.release()
+            if body.has_turn:
+                self._turns.release()
             self._metrics.running.dec()
 
 
@@ -254,20 +264,41 @@ class _Answer:
         await self._send(message)
 
 
-class _Counted:
-    """Receives a body, and refuses one that is too large even when it did not say so."""
+class _Body:
+    """Receives a body, and refuses one that is too large even when it did not say so, or that does not come. Whoever waits
+    for it gives up the turn meanwhile: senders decide how long that takes."""
 
-    def __init__(self, receive: Receive, most: int) -> None:
+    def __init__(self, receive: Receive, most: int, turns: asyncio.Semaphore) -> None:
         self._receive = receive
         self._most = most
+        self._turns = turns
         self._seen = 0
+        self._complete = False
+        self.has_turn = True
 
     async def __call__(self) -> Message:
-        message = await self._receive()
+        if self._complete:  # what comes is only whether the caller has left
+            return await self._receive()
+        self._turns.release()
+        self.has_turn = False
+        try:
+            async with asyncio.timeout(BODY_S):
+                message = await self._receive()
+        except TimeoutError:
+            raise HTTPException(408, f"body: nothing came for {BODY_S:g} seconds (send it again)") from None
+        await self._turns.acquire()
+        self.has_turn = True
+        self._complete = not message.get("more_body", False)
         self._seen += len(message.get("body", b""))
         if self._seen > self._most:
             raise HTTPException(413, _too_large(self._most))
         return message
+
+
+def _most_bytes(path: str) -> int:
+    """How large a body may be."""
+    usual = MOST_FORM if path.startswith(PAGE) and not path.endswith(TEXT_FORMS) else MOST_BODY
+    return {IMPORT_PATH: MOST_IMPORT, LOAD_PATH: MOST_LOAD, SIGN_IN: MOST_SIGN_IN}.get(path, usual)
 
 
 def _too_large(most: int) -> str:
@@ -280,6 +311,8 @@ def refusal(document: Mapping[str, object]) -> Response:
     headers = {}
     if status == 401:
         headers["www-authenticate"] = "Bearer"
+    if status == 408:
+        headers["connection"] = "close"
     if status in (429, 503) or "retry_after_s" in document:
         headers["retry-after"] = str(document.get("retry_after_s") or RETRY_AFTER_S)
     return Response(json.dumps(document), status, headers, PROBLEM)
