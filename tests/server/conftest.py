@@ -66,7 +66,7 @@ def serving(
     service = MemoryService(
         memory, rules=rules or Rules(hosts=LOOPBACK), local=local, rate=rate, ticks=ticks, oidc=oidc, redis=redis
     )
-    config = uvicorn.Config(build_app(service), log_level="error", access_log=False)
+    config = uvicorn.Config(build_app(service), log_level="error", access_log=False, proxy_headers=False)
     listening = listen("127.0.0.1", 0)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -235,6 +236,11 @@ CALLERS: list[tuple[dict[str, str], int]] = [
     ({"sec-fetch-site": "none"}, 200),
     ({"x-forwarded-for": "203.0.113.9"}, 401),
     ({"forwarded": "for=203.0.113.9"}, 401),
+    ({"x-forwarded-proto": "https"}, 401),
+    ({"x-real-ip": "203.0.113.9"}, 401),
+    ({"via": "1.1 gate"}, 401),
+    ({"cf-ray": "1"}, 401),
+    ({"true-client-ip": "203.0.113.9"}, 401),
 ]
 """More than these, and on every route: `test_surface.py`."""
 
@@ -247,6 +253,17 @@ def test_a_page_of_somebody_else_cannot_call(server: Running) -> None:
         assert status == 200 or http.get("/mcp", headers=headers).status_code == status, given
         written = http.post("/v1/entries", json={"text": f"x {number}"}, headers=headers)
         assert written.status_code == max(201, status), given
+
+
+@pytest.mark.parametrize("path", ["/v1/stats", "/ui/doctor"])
+def test_a_request_in_http_1_0_comes_from_a_proxy(path: str, server: Running) -> None:
+    host, port = server.url.removeprefix("http://").split(":")
+    statuses = []
+    for version in ("1.0", "1.1"):
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(f"GET {path} HTTP/{version}\r\nhost: localhost\r\n\r\n".encode())
+            statuses.append(connection.recv(12)[9:])
+    assert statuses == [b"401" if path == "/v1/stats" else b"303", b"200"]
 
 
 def test_other_origins_are_allowed_when_named_and_only_then() -> None:

@@ -139,6 +139,14 @@ def test_bound_elsewhere_it_shows_a_first_key_once_and_asks_for_it(tmp_path: Pat
             assert client.recall("what does Ada prefer?", scope=ME)[0].text == "Ada prefers tokio"
     with process(db, "--require-key") as (_, told):
         assert "key" not in told
+        guesses = [
+            httpx.get(
+                f"{told['address']}/v1/stats",
+                headers={"authorization": "Bearer ww_no_key", "x-forwarded-for": f"203.0.113.{number}"},
+            ).status_code
+            for number in range(12)
+        ]
+        assert 429 in guesses  # whoever guesses cannot name another address each time
 
 
 @pytest.mark.parametrize(

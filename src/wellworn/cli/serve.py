@@ -115,6 +115,7 @@ def serve(
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # or callers could name another address with each guess of a key
         timeout_keep_alive=30,
         timeout_graceful_shutdown=DRAIN_S,
     )

@@ -34,6 +34,7 @@ from urllib.parse import urlsplit
 from wellworn.core.clock import Clock
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import AccessDenied, InvalidInput, MissingExtra, ServiceFailed
+from wellworn.core.lazy import regex
 from wellworn.core.scope import SHARED_LAYERS
 from wellworn.core.values import LAYERS, Scope
 from wellworn.models.cache import REST_S, connect_redis
@@ -136,7 +137,8 @@ class SharedLimiter:
 UNKNOWN_CALLER = 401
 GUESSES = 10
 GUESSES_WINDOW_S = 60.0
-_PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
+_OF_PROXY = regex(r"via|forwarded|cdn-loop|(?:x-forwarded|x-original|x-envoy|cf)-.*|.*(?:-|client)ip")
+"""Names of headers that proxies add."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,11 +195,11 @@ class Gate:
         self._requests = limiter(rate=rate, burst=2 * rate, clock=ticks)
         self._failures = limiter(rate=GUESSES / GUESSES_WINDOW_S, burst=GUESSES, clock=ticks)
 
-    def admit(self, headers: Mapping[str, str], address: str) -> Caller:
+    def admit(self, headers: Mapping[str, str], address: str, http_version: str = "1.1") -> Caller:
         """The caller of a request; an error for anybody else."""
         given = headers.get("authorization", "")
         if not given:
-            return self._without_key(headers)
+            return self._without_key(headers, http_version)
         kind, _, token = given.partition(" ")
         if self._tokens is not None and self.is_token(headers):
             try:
@@ -244,10 +246,10 @@ class Gate:
             )
         return caller
 
-    def _without_key(self, headers: Mapping[str, str]) -> Caller:
+    def _without_key(self, headers: Mapping[str, str], http_version: str) -> Caller:
         if self._local is None:
             raise AccessDenied("key: is missing (send `Authorization: Bearer ww_…`)", status=401)
-        if any(name in headers for name in _PROXY_HEADERS):
+        if http_version == "1.0" or any(_OF_PROXY.fullmatch(name) for name in headers):  # nginx asks in HTTP/1.0
             raise AccessDenied(
                 "key: is missing, and the request came through a proxy, so it may come from anywhere "
                 "(send `Authorization: Bearer ww_…`; see `wellworn keys create`)",

@@ -211,13 +211,9 @@ class RequestGuard:
             await self._app(scope, receive, answer)
             return
         if scope["path"] != "/" and not scope["path"].startswith(PAGE):
-            address = (scope.get("client") or ("", 0))[0]
+            shown = (headers, (scope.get("client") or ("", 0))[0], scope["http_version"])
             waits = self._gate.waits(headers)
-            admitted = (
-                await asyncio.to_thread(self._gate.admit, headers, address)
-                if waits
-                else self._gate.admit(headers, address)
-            )
+            admitted = await asyncio.to_thread(self._gate.admit, *shown) if waits else self._gate.admit(*shown)
             scope.setdefault("state", {})[CALLER] = admitted
         most = _most_bytes(scope["path"])
         length = headers.get("content-length", "0")

@@ -181,7 +181,8 @@ class Visits:
 def _caller(request: Request, service: MemoryService, browser: Browser | None) -> Caller:
     if browser is not None and browser.key_id:
         return service.gate.admit_key(browser.key_id)
-    return service.gate.admit(request.headers, request.client.host if request.client else "")
+    address = request.client.host if request.client else ""
+    return service.gate.admit(request.headers, address, request.scope["http_version"])
 
 
 class PageRoute(APIRoute):
@@ -246,7 +247,7 @@ def keep(answer: Response, request: Request, browser: Browser) -> None:
         max_age=int(STAY_S),
         httponly=True,
         samesite="strict",
-        secure=request.url.scheme == "https",
+        secure="https" in (request.url.scheme, request.headers.get("x-forwarded-proto")),
     )
 
 
