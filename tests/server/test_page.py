@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from wellworn import Scope
+from wellworn.core.wellformed import visible
 from wellworn.server.keys import id_in, list_keys, revoke_key
 from wellworn.server.page import ui
 
@@ -163,6 +165,25 @@ def test_texts_are_shown_and_never_obeyed() -> None:
         assert "49" not in re.sub(r"\d{4,}|[\d:.]{3,}|value=\"[^\"]{40,}\"|[0-9a-f-]{36}", "", text), path
         assert "&lt;script&gt;" in text, path
         assert "\\u202e" in text, path
+
+
+def test_what_has_unseen_characters_in_its_name_is_forgotten_too() -> None:
+    name = "\ufeff2026\u200f-05\u00ad\n"
+    with serving(local=Scope(user=name)) as running:
+        memory, http = running.service.memory.for_user(name), running.http()
+        memory.session(name).add("user", "My PIN is 4711.")
+        memory.remember("Zoe is ill.")
+        page = http.get("/ui/session", params={"id": name})
+        found = re.search(r'action="(/ui/session/forget[^"]*)"', page.text)
+        assert found is not None
+        address, token = html.unescape(found[1]), {"token": token_of(page)}
+        told = [http.post(address, data=token, follow_redirects=True).text for _ in range(2)]
+        assert memory.sessions() == []
+        shown = {**token, "name": visible(name)}
+        told += [http.post("/ui/person/forget", data=shown, follow_redirects=True).text for _ in range(2)]
+        assert memory.entries() == []
+    assert ["Forgotten, for good." in one for one in told] == [True, False] * 2
+    assert ["There was nothing to forget." in one for one in told] == [False, True] * 2
 
 
 def test_a_change_of_somebody_else_is_not_overwritten(server: Running) -> None:

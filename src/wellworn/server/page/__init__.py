@@ -13,7 +13,8 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 
 from wellworn.core.errors import Conflict, InvalidInput, NotFound
 from wellworn.core.fence import MIN_CONFIDENCE, NOTHING
-from wellworn.core.values import KINDS, Entry
+from wellworn.core.values import KINDS, Entry, Receipt
+from wellworn.core.wellformed import visible
 from wellworn.jobs.queue import list_jobs
 from wellworn.reflection.service import REFLECT
 from wellworn.server.guard import PAGE
@@ -149,8 +150,13 @@ def outdate(visit: Changes, id: str) -> Response:
 
 @ui.post("/entries/{id}/forget")
 def forget(visit: Changes, id: str) -> Response:
-    visit.call.memory.forget([id], turns="turns" in visit.form)
-    return visit.go(f"{PAGE}person", "forgotten")
+    return _forgotten(visit, "person", visit.call.memory.forget([id], turns="turns" in visit.form))
+
+
+def _forgotten(visit: Visit, page: str, receipt: Receipt) -> Response:
+    """On to a page that says whether anything is gone."""
+    gone = receipt.entries or receipt.turns or receipt.sessions
+    return visit.go(f"{PAGE}{page}", "forgotten" if gone else "nothing")
 
 
 # -- a person ----------------------------------------------------------------------------------------------------------
@@ -178,10 +184,9 @@ def person(visit: Looks) -> Response:
 def forget_person(visit: Administers) -> Response:
     """Forget everything about the person, who must be named once more."""
     home = visit.call.scope.home()
-    if visit.form.get("name") != home.layer_id:
+    if visible(visit.form.get("name", "")) != visible(home.layer_id):
         raise InvalidInput("name", "is not that of the person", f"type {home.layer_id!r} to forget everything")
-    visit.call.memory.forget(everything=True)
-    return visit.go(f"{PAGE}person", "forgotten")
+    return _forgotten(visit, "person", visit.call.memory.forget(everything=True))
 
 
 # -- sessions ----------------------------------------------------------------------------------------------------------
@@ -221,16 +226,14 @@ def session(visit: Looks, id: Line) -> Response:
 
 
 @ui.post("/session/reflect")
-def reflect(visit: Changes) -> Response:
-    id = visit.form.get("id", "")
+def reflect(visit: Changes, id: Line) -> Response:
     visit.call.memory.reflect(id, again="again" in visit.form)
     return visit.go(f"{PAGE}session", "reflected", id=id)
 
 
 @ui.post("/session/forget")
-def forget_session(visit: Changes) -> Response:
-    visit.call.memory.forget(session_id=visit.form.get("id", ""))
-    return visit.go(f"{PAGE}sessions", "forgotten")
+def forget_session(visit: Changes, id: Line) -> Response:
+    return _forgotten(visit, "sessions", visit.call.memory.forget(session_id=id))
 
 
 # -- agents ------------------------------------------------------------------------------------------------------------

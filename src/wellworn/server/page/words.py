@@ -13,6 +13,7 @@ SAID = {
     "edited": "Changed. The former state is in its history.",
     "outdated": "Marked as outdated.",
     "forgotten": "Forgotten, for good.",
+    "nothing": "There was nothing to forget.",
     "decided": "Decided.",
     "reflected": "Read.",
     "revoked": "The key is revoked.",
