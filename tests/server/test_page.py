@@ -11,6 +11,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from wellworn import Scope
+from wellworn.core.fence import NOTHING
 from wellworn.core.wellformed import visible
 from wellworn.server.keys import id_in, list_keys, revoke_key
 from wellworn.server.page import ui
@@ -232,6 +233,10 @@ def test_the_audit_log_tells_what_a_key_looked_at(guarded: Running) -> None:
     guarded.service.trail.flush()
     done = [(one.action, one.detail.get("actor")) for one in guarded.service.memory.for_user("ada").admin.events()]
     assert {("page:entry", f"key:{id_in(key)}"), ("forget", f"key:{id_in(key)}")} <= {*done}
+
+
+def test_a_search_without_hits_says_so(server: Running) -> None:
+    assert NOTHING in html.unescape(server.http().get("/?q=walnuts").text)
 
 
 def test_one_thing_is_not_counted_as_several() -> None:
