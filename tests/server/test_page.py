@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -201,6 +202,41 @@ def test_a_change_of_somebody_else_is_not_overwritten(server: Running) -> None:
     assert (entry.text, entry.tags) == ("The tram stops at ten.\nReally.", ["tram", "town"])
     assert http.post(f"/ui/entries/{id}/edit", data={**form, "etag": etag, "text": "No."}).status_code == 412
     assert me.get(id) == entry
+
+
+def fields_of(page: httpx.Response, action: str) -> dict[str, str]:
+    """The form of this action as a browser sends it when nobody has touched it."""
+    form = page.text.partition(f'method="post" action="{action}')[2].partition("</form>")[0]
+    fields = re.findall(r'<input[^>]*? name="(\w+)"[^>]*? value="([^"]*)"', form)
+    fields += re.findall(r'<textarea name="(\w+)"[^>]*>\n(.*?)</textarea>', form, re.S)
+    return {name: html.unescape(value).replace("\n", "\r\n") for name, value in fields}
+
+
+def test_a_field_that_nobody_touched_stays_as_it_is(server: Running) -> None:
+    me, http = server.service.memory.for_user("me"), server.http()
+    text, tags = "Donau\u00addampf\u200f\nschiff \u202e", ["a,b", "c\ufeff"]
+    (id,) = me.remember(text, tags=tags)
+    address = f"/ui/entries/{id}"
+    sent = {**fields_of(http.get(address), f"{address}/edit"), "kind": "fact"}
+    assert http.post(f"{address}/edit", data=sent).status_code == 303
+    entry = me.get(id)
+    assert (entry.text, entry.tags, entry.kind) == (text, tags, "fact")
+    sent = {**fields_of(http.get(address), f"{address}/edit"), "tags": "b", "kind": "fact"}
+    assert http.post(f"{address}/edit", data=sent).status_code == 303
+    assert (me.get(id).text, me.get(id).tags) == (text, ["b"])
+
+
+def test_words_that_nobody_touched_stay_in_a_review() -> None:
+    text = "Always run the mig\u00adrations first."
+    with serving(local=ADA) as running:
+        memory, http = running.service.memory.for_scope(ADA), running.http()
+        kept = {"layer": "agent", "source": "task", "kind": "strategy", "confidence": 0.4}
+        (id,) = memory.remember(text, title="Migrations", **kept)
+        with memory.engine.store.transact() as tx:
+            tx.update(replace(tx.one(ADA.partitions(), id), usage_count=9), change="used")
+        sent = {**fields_of(http.get("/ui/review"), "/ui/review"), "decision": "partial"}
+        assert http.post("/ui/review", data=sent).status_code == 303
+        assert (memory.get(id).text, memory.get(id).confidence) == (text, 0.6)
 
 
 @pytest.mark.parametrize(

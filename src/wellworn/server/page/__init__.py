@@ -129,10 +129,18 @@ def edit(visit: Changes, id: str) -> Response:
     expected = memory.get(id)
     if form.get("etag") != etag_of(expected):
         raise Conflict("the entry was changed meanwhile (open it again)", status=412)
-    tags = [tag.strip() for tag in form.get("tags", "").split(",") if tag.strip()]
-    changes = {"text": form.get("text", ""), "kind": form.get("kind", expected.kind), "tags": tags}
+    tags, joined = expected.tags, ", ".join(expected.tags)
+    if _edited(form.get("tags", ""), joined) != joined:
+        tags = [tag.strip() for tag in form.get("tags", "").split(",") if tag.strip()]
+    text = _edited(form.get("text", ""), expected.text)
+    changes = {"text": text, "kind": form.get("kind", expected.kind), "tags": tags}
     memory.engine.changer.edit(id, scope=visit.call.scope, changes=changes, expected=expected)
     return visit.go(f"{PAGE}entries/{id}", "edited")
+
+
+def _edited(sent: str, was: str) -> str:
+    """What a field came back as; whoever left it as it was shown left the characters that it does not show, too."""
+    return was if sent == words.plain(was) else sent
 
 
 @ui.post("/entries/{id}/outdate")
@@ -251,9 +259,10 @@ def review(visit: Looks) -> Response:
 def decide(visit: Changes) -> Response:
     form = visit.form
     decision, _, keep = form.get("decision", "").partition(" ")
-    visit.bank.reviews.decide(
-        form.get("key", ""), decision, keep=keep or None, text=form.get("text") or None, scope=visit.call.scope
-    )
+    key, text = form.get("key", ""), form.get("text") or None
+    if decision == "partial" and text is not None:
+        text = _edited(text, visit.call.memory.get(key).text)
+    visit.bank.reviews.decide(key, decision, keep=keep or None, text=text, scope=visit.call.scope)
     return visit.go(f"{PAGE}review", "decided")
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.values import Entry, Factor, Hit, Link
-from wellworn.core.wellformed import shortened
+from wellworn.core.wellformed import HIDDEN, shortened
 
 SAID = {
     "edited": "Changed. The former state is in its history.",
@@ -40,6 +40,11 @@ def percent(share: float | None) -> str:
 
 def short(text: str, width: int = LABEL_CHARS) -> str:
     return shortened(text, width)
+
+
+def plain(text: str) -> str:
+    """The text as a field shows it: without characters that nobody sees."""
+    return HIDDEN.sub("", text)
 
 
 def times(count: int) -> str:
