@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from wellworn import Client, Conflict, Event, InvalidInput, NotFound, ServiceFailed
-from wellworn.server import guard
+from wellworn.server import guard, routes
 from wellworn.server.guard import LOOPBACK, Rules
 from wellworn.server.service import MOST_LONG, REQUEST
 from wellworn.store.port import RecordFilter
@@ -222,6 +222,24 @@ def test_an_import_tells_how_far_it_is_and_what_is_wrong(shared: Running) -> Non
     assert len(shared.client().for_user("bulk").entries()) == 3
 
 
+def test_an_import_is_read_line_by_line_up_to_the_first_bad_one(
+    shared: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    http = shared.http()
+
+    def sent(*parts: bytes) -> httpx.Response:
+        return http.post("/v1/import?user=lines", content=iter(parts))
+
+    assert '"done":3' in sent(b'"one"\n\n"t', b'wo"', b'\n{"text": "three"}').text
+    for bad in (b"0", b"[]", b"null", b"{"):
+        assert sent(b'"one"\n', bad + b"\n", b'"three"').json()["field"] == "line 2"
+    monkeypatch.setattr(routes, "MOST_LINES", 2)
+    assert sent(b'"one"\n"two"\n"three"').json()["field"] == "body"
+    monkeypatch.setattr(routes, "MOST_BODY", 9)
+    assert sent(b'"one"\n"a long one', b"").json()["field"] == "line 2"
+    assert len(shared.client().for_user("lines").entries()) == 3
+
+
 # -- too much, malformed -------------------------------------------------------------------------------------------
 
 
@@ -315,14 +333,15 @@ def test_bytes_that_are_no_request_do_not_stop_the_server(shared: Running) -> No
 
 
 @contextmanager
-def without_body(running: Running, path: str) -> Iterator[socket.socket]:
+def without_body(running: Running, path: str, *, waits: bool = True) -> Iterator[socket.socket]:
     """A request under way whose body does not come."""
     host, port = running.url.removeprefix("http://").split(":")
     kind = "application/x-www-form-urlencoded" if path.startswith("/ui") else "application/json"
     with socket.create_connection((host, int(port)), timeout=WAIT_S) as connection:
         told = f"host: localhost\r\ncontent-type: {kind}\r\ncontent-length: 9\r\nexpect: 100-continue"
         connection.sendall(f"POST {path} HTTP/1.1\r\n{told}\r\n\r\n".encode())
-        assert connection.recv(25) == b"HTTP/1.1 100 Continue\r\n\r\n"  # the server waits for it
+        if waits:  # the server does
+            assert connection.recv(25) == b"HTTP/1.1 100 Continue\r\n\r\n"
         yield connection
 
 
@@ -373,7 +392,8 @@ def test_a_busy_server_lets_wait_or_says_so_and_stays_healthy(turn_s: float) -> 
         assert running.http().get("/v1/entries").status_code == 200
 
 
-def test_long_requests_leave_room_for_short_ones(server: Running) -> None:
+def test_long_requests_leave_room_for_short_ones(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "BODY_S", 5.0)
     http = server.http()
     http.post("/v1/sessions/s/turns", json={"turns": [{"role": "user", "text": "I live in Oslo"}]})
     long: dict[str, Any] = {
@@ -386,6 +406,9 @@ def test_long_requests_leave_room_for_short_ones(server: Running) -> None:
     with ExitStack() as held:
         for _ in range(MOST_LONG):
             held.enter_context(server.service.long())
+        for path in ("/v1/import", "/v1/load"):  # before a byte is read
+            with without_body(server, path, waits=False) as connection:
+                assert connection.recv(12) == b"HTTP/1.1 503"
         refused = [http.post(path, json=body) for path, body in long.items()]
         assert [(one.status_code, one.headers.get("retry-after")) for one in refused] == [(503, "1")] * len(long)
         assert http.post("/v1/recall", json={"query": "tea"}).status_code == 200

@@ -277,14 +277,13 @@ def export(call: Admin, vectors: bool = True) -> StreamingResponse:
 async def load(call: EachTime, request: Request) -> Response:
     """Read an export back. Nothing is written outside the scope; what is there already is skipped."""
     _refuse_encrypted(call, "load", "`wellworn admin load`")
-    with tempfile.TemporaryDirectory(prefix="wellworn-") as folder:
+    with call.service.long(), tempfile.TemporaryDirectory(prefix="wellworn-") as folder:
         file = Path(folder) / "export.jsonl"
         with file.open("wb") as opened:
             async for data in request.stream():
                 await run_in_threadpool(opened.write, data)
         try:
-            with call.service.long():
-                return call.answer(await run_in_threadpool(call.memory.admin.load, file))
+            return call.answer(await run_in_threadpool(call.memory.admin.load, file))
         except TransferError as error:
             raise TransferError(str(error).replace(str(file), "the file")) from None
 

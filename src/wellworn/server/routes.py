@@ -30,7 +30,7 @@ from wellworn.ingest.validate import MAX_K, MAX_QUERY_CHARS, checked_count, chec
 from wellworn.integrations.loop import MAX_CHARS, TAG, memory_block, nothing_in, rule_of
 from wellworn.search.filters import Filters
 from wellworn.server import bodies, wire
-from wellworn.server.guard import IMPORT_PATH
+from wellworn.server.guard import IMPORT_PATH, MOST_BODY
 from wellworn.server.service import Call, Needs, NotingWatch, ServiceReply, etag_of, v1_routes
 from wellworn.store.port import Tx
 from wellworn.tasks import ReasoningBank
@@ -43,6 +43,9 @@ Cursor = Annotated[str | None, Query(max_length=300)]
 Several = Annotated[list[str] | None, Query(max_length=64)]
 IfMatch = Annotated[str | None, Header(description="Change the entry only if this is still its ETag.")]
 IfNoneMatch = Annotated[str | None, Header(description="Answer 304 if this is still the ETag.")]
+
+MOST_LINES = 250_000
+"""Of one import."""
 
 v1 = v1_routes()
 
@@ -192,13 +195,16 @@ def delete_link(call: Writer, source: str, target: str, type: str) -> Response:
         "requestBody": {"required": True, "content": {"application/x-ndjson": {"schema": {"type": "string"}}}}
     },
 )
-async def bulk_import(call: Writer, request: Request) -> StreamingResponse:
+async def bulk_import(
+    call: Annotated[Call, Depends(Needs("writer", once=False))], request: Request
+) -> StreamingResponse:
     """Remember many texts: one JSON text or object a line, as in `/v1/entries`. All are checked before the first is
     stored. The import goes on when the connection breaks; sent again, nothing is stored twice."""
-    items = await run_in_threadpool(_lines, await request.body())
+    with ExitStack() as long:
+        long.enter_context(call.service.long())
+        items = await _items(request)
+        running = long.pop_all()
     call.access.count = len(items)
-    running = ExitStack()
-    running.enter_context(call.service.long())
     events: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
@@ -426,13 +432,32 @@ def _matches(given: str, etag: str) -> bool:
     return given.strip() == "*" or etag in [one.strip() for one in given.split(",")]
 
 
-def _lines(body: bytes) -> list[Any]:
-    """The text or object of each line."""
+async def _items(request: Request) -> list[Any]:
+    """The text or object of each line of an import, up to the first line that is neither."""
+    items: list[Any] = []
+    seen, rest = 0, bytearray()
+    async for part in request.stream():
+        data = part or b"\n"  # the last is empty
+        rest += data
+        if b"\n" in data:
+            *lines, rest = rest.split(b"\n")
+            items += await run_in_threadpool(_parsed, lines, seen + 1)
+            seen += len(lines)
+        if len(rest) > MOST_BODY:
+            raise InvalidInput(f"line {seen + 1}", f"is larger than {MOST_BODY:,} bytes", "split it")
+        if len(items) > MOST_LINES:
+            raise InvalidInput("body", f"has more than {MOST_LINES:,} lines", "send it in parts")
+    return items
+
+
+def _parsed(lines: list[bytearray], first: int) -> list[Any]:
     items = []
-    for number, line in enumerate(body.split(b"\n"), start=1):
+    for number, line in enumerate(lines, start=first):
         if line.strip():
             try:
                 items.append(json.loads(line))
             except (ValueError, RecursionError):
-                raise InvalidInput(f"line {number}", "is not JSON", "write a text or an object a line") from None
+                items.append(None)
+            if not isinstance(items[-1], str | dict):
+                raise InvalidInput(f"line {number}", "is not a JSON text or object", "write one a line")
     return items
