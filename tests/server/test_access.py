@@ -11,9 +11,10 @@ import httpx
 import pytest
 
 from wellworn import AccessDenied, Client, InvalidInput, NotFound, RetentionPolicy, Scope
-from wellworn.server.access import GUESSES
+from wellworn.ingest import remember
+from wellworn.server.access import GUESSES, Caller
 from wellworn.server.guard import LOOPBACK, Rules
-from wellworn.server.keys import create_key, list_keys, revoke_key, rotate_key
+from wellworn.server.keys import create_key, id_in, list_keys, revoke_key, rotate_key
 from wellworn.store.port import RecordFilter
 
 from .conftest import Running, serving
@@ -163,8 +164,11 @@ def test_an_admin_makes_keys_of_the_own_tenant_over_the_service(keyed: Running) 
         keyed.client(made.key).entries()
     with pytest.raises(NotFound):
         stranger.keys.revoke(new.info.id)
-    with pytest.raises(NotFound):
-        stranger.keys.rotate(new.info.id[:6])
+    for part in ("", new.info.id[:6], new.info.id[:-1]):
+        with pytest.raises(NotFound):
+            admin.keys.revoke(part)
+        with pytest.raises(NotFound):
+            admin.keys.rotate(part)
     assert {key.id for key in admin.keys.list()} > {made.info.id, new.info.id}
     assert {key.tenant for key in stranger.keys.list()} == {"strangers"}
     assert admin.keys.revoke(new.info.id).revoked_at is not None
@@ -177,6 +181,22 @@ def test_an_admin_makes_keys_of_the_own_tenant_over_the_service(keyed: Running) 
     for wrong_time in ("2020-01-01", "soon"):
         with pytest.raises(InvalidInput):
             admin.keys.create(expires_at=wrong_time)
+
+
+def test_an_import_ends_with_its_key(keyed: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    token, engine = keyed.key(tenant="imports"), keyed.service.memory.engine
+    monkeypatch.setattr(remember, "BATCH_ENTRIES", 2)
+    check = keyed.service.gate.check
+
+    def revoked_meanwhile(caller: Caller) -> None:
+        if engine.store.counts(Scope(tenant="imports", user="ada").partitions())["entries"]:
+            revoke_key(engine.store, id_in(token), now=engine.clock())
+        check(caller)
+
+    monkeypatch.setattr(keyed.service.gate, "check", revoked_meanwhile)
+    with pytest.raises(AccessDenied, match="revoked"):
+        keyed.client(token).for_user("ada").remember_many([f"text number {n}" for n in range(6)])
+    assert len(keyed.client(keyed.key(tenant="imports")).for_user("ada").entries()) == 2
 
 
 def test_an_answer_with_a_secret_is_not_kept(keyed: Running) -> None:

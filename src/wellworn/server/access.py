@@ -228,10 +228,19 @@ class Gate:
 
     def admit_key(self, id: str) -> Caller:
         """The caller whose key was checked before, as long as it is active."""
+        return self._within_rate(_caller(self._active(id)))
+
+    def check(self, caller: Caller) -> None:
+        """Refuse a caller whose key has ended since they were admitted."""
+        kind, _, id = caller.actor.partition(":")
+        if kind == "key":
+            self._active(id)
+
+    def _active(self, id: str) -> ApiKey:
         key = find_key(self._store, id)
         if key is None or not key.active(self._clock()):
             raise AccessDenied("key: expired or revoked (see `wellworn keys list`)", status=401)
-        return self._within_rate(_caller(key))
+        return key
 
     def _check_failures(self, guesser: str) -> None:
         wait_s = self._failures.wait_s(guesser)

@@ -105,7 +105,7 @@ def list_keys(reader: StoreReader, tenant: str | None = None) -> list[ApiKey]:
 
 
 def revoke_key(store: Store, id: str, *, now: datetime, tenant: str | None = None) -> ApiKey:
-    """Refuse the key (of this tenant, or of any) from now on. The id may be shortened to its beginning."""
+    """Refuse the key (of this tenant, or of any) from now on. Where no tenant is given, the beginning of the id will do."""
     key = _named(store, id, tenant)
     if key.revoked_at is None:
         key = replace(key, revoked_at=now)
@@ -160,7 +160,9 @@ def _digest(secret: str) -> str:
 
 
 def _named(store: Store, id: str, tenant: str | None) -> ApiKey:
-    found = [key for key in list_keys(store, tenant) if id and key.id.startswith(id)]
+    found = [
+        key for key in list_keys(store, tenant) if key.id == id or (tenant is None and id and key.id.startswith(id))
+    ]
     if not found:
         raise NotFound("key", id, "see `wellworn keys list`")
     if len(found) > 1:

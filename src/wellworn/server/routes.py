@@ -211,9 +211,14 @@ async def bulk_import(
     def put(kind: str, value: Any) -> None:  # any value of ours
         loop.call_soon_threadsafe(events.put_nowait, (kind, value))
 
+    def tell(done: int, total: int) -> None:
+        put("progress", [done, total])
+        if done < total:
+            call.service.gate.check(call.caller)
+
     def work() -> None:
         try:
-            ids = call.memory.remember_many(items, progress=lambda done, total: put("progress", [done, total]))
+            ids = call.memory.remember_many(items, progress=tell)
             put("done", wire.EntryIds(ids=ids))
         except WellwornError as error:
             put("error", wire.problem_of(error))
