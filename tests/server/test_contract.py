@@ -199,6 +199,8 @@ WRONG: dict[str, tuple[type[InvalidInput], Any]] = {
     "no change": (InvalidInput, lambda mem: mem.edit(mem.remember("same")[0])),
     "forget nothing": (InvalidInput, lambda mem: mem.forget()),
     "beyond": (ScopeError, lambda mem: mem.recall("x", scope=Scope(user="someone else"))),
+    "session beyond": (ScopeError, lambda mem: mem.session("x", scope=Scope(user="someone else"))),
+    "session of no scope": (ScopeError, lambda mem: mem.session("x", scope="ada")),
     "role": (InvalidInput, lambda mem: mem.session("s").add(" ", "x")),
 }
 

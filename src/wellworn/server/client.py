@@ -181,7 +181,7 @@ class Remote(aio.Face[aio.K]):
         bound.apply_defaults()
         given = Given(said=said, all={**self._place, **_flat(bound)})
         scope = said.pop("scope", None)
-        return await self.connection.run(VERBS[method](given), named(scope, self.scope))
+        return await self.connection.run(VERBS[method](given), _parameters(narrowed(scope, self.scope)))
 
 
 _signature_of = functools.cache(inspect.signature)
@@ -196,13 +196,18 @@ def _flat(bound: inspect.BoundArguments) -> dict[str, Any]:
     return flat
 
 
-def named(scope: Scope | None, bound: Scope | None) -> dict[str, Any]:
+def narrowed(scope: Scope | None, bound: Scope | None) -> Scope | None:
+    """The scope that a call names, which lies within what the client is bound to."""
+    wanted = bound if scope is None else checked_scope(scope)
+    if bound is not None and wanted is not None and not wanted.within(bound):
+        raise ScopeError("scope", f"{scope} reaches beyond {bound}, to which this client is bound", "leave it out")
+    return wanted
+
+
+def _parameters(scope: Scope | None) -> dict[str, Any]:
     """The query parameters that name a scope."""
-    scope = bound if scope is None else checked_scope(scope)
     if scope is None:
         return {}
-    if bound is not None and not scope.within(bound):
-        raise ScopeError("scope", f"{scope} reaches beyond {bound}, to which this client is bound", "leave it out")
     tenant = {} if scope.tenant == "default" else {"tenant": scope.tenant}
     return {**tenant, **{layer: ids for layer in LAYERS if (ids := list(scope.ids(layer)))}}
 
@@ -298,7 +303,7 @@ class Client(RemoteMemory[aio.Blocking]):
 
     def session(self, session_id: str, *, scope: Scope | None = None) -> ClientSession:
         """A dialogue to add turns to; a known id continues that dialogue."""
-        return ClientSession(self.connection, self.scope if scope is None else scope, session_id)
+        return ClientSession(self.connection, narrowed(scope, self.scope), session_id)
 
     def close(self) -> None:
         """End the connections; views of the same client end with it."""
@@ -320,7 +325,7 @@ class AsyncClient(RemoteMemory[aio.Awaiting]):
         self._bind(Connection(_httpx().AsyncClient(**_options(url, key, timeout_s)), waits=True), None)
 
     def session(self, session_id: str, *, scope: Scope | None = None) -> AsyncClientSession:
-        return AsyncClientSession(self.connection, self.scope if scope is None else scope, session_id)
+        return AsyncClientSession(self.connection, narrowed(scope, self.scope), session_id)
 
     async def close(self) -> None:
         await self.connection.http.aclose()
