@@ -114,7 +114,7 @@ export class Wire {
     if (once) headers["idempotency-key"] = options.idempotencyKey ?? crypto.randomUUID();
     if (body !== undefined) headers["content-type"] = "application/json";
     const init = { method: method.toUpperCase(), headers, body: body === undefined ? null : JSON.stringify(body) };
-    const text = await this.#patient(this.#address(path, id, { ...scope, ...query }), init, options);
+    const text = await this.#patient(this.#address(path, id, scope, query), init, options);
     return JSON.parse(text) as Answer<Op>;
   }
 
@@ -137,10 +137,12 @@ export class Wire {
     throw failed(BROKEN);
   }
 
-  #address(path: string, id: string | undefined, query: object): string {
+  #address(path: string, id: string | undefined, scope: object, query: object = {}): string {
     const params = new URLSearchParams();
-    for (const [name, value] of Object.entries(query))
+    for (const [name, value] of Object.entries({ ...scope, ...query })) {
       for (const one of Array.isArray(value) ? value : [value]) if (one != null) params.append(name, String(one));
+      if (name in query && Array.isArray(value) && !value.length) params.append(name, ""); // matches nothing
+    }
     const place = id === undefined ? path : path.replace("{id}", encodeURIComponent(id) || "%20");
     return `${this.url}${place}${params.size ? `?${params}` : ""}`;
   }

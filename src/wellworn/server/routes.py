@@ -20,6 +20,7 @@ from fastapi import Depends, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
+from pydantic import BeforeValidator
 
 from wellworn.core.citations import read_citation
 from wellworn.core.errors import Conflict, InvalidInput, NotFound, ServiceFailed, WellwornError
@@ -40,7 +41,10 @@ Writer = Annotated[Call, Depends(Needs("writer"))]
 Admin = Annotated[Call, Depends(Needs("admin"))]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 Cursor = Annotated[str | None, Query(max_length=300)]
-Several = Annotated[list[str] | None, Query(max_length=64)]
+Several = Annotated[
+    list[str] | None, Query(max_length=64), BeforeValidator(lambda given: [] if given == [""] else given)
+]
+"""`kind=` is an empty list, which matches nothing."""
 IfMatch = Annotated[str | None, Header(description="Change the entry only if this is still its ETag.")]
 IfNoneMatch = Annotated[str | None, Header(description="Answer 304 if this is still the ETag.")]
 

@@ -127,7 +127,7 @@ def asked(line: str, values: Mapping[str, Any], answer: type[Any], *, once: bool
     path = _PLACE.sub(lambda found: part(values[found[1]]), path)
     rest = {name: value for name, value in values.items() if name not in names}
     if method in ("GET", "DELETE"):
-        query = {name: value for name, value in rest.items() if value is not None}
+        query = {name: value if value not in ([], ()) else "" for name, value in rest.items() if value is not None}
         return Ask(method=method, path=path, answer=answer, query=query, once=once and method == "DELETE")
     return Ask(method=method, path=path, answer=answer, content=encoded(rest), once=once)
 
