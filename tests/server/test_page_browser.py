@@ -61,6 +61,7 @@ def opened(chromium: Browser, url: str, **options: Any) -> Iterator[Page]:  # op
 @pytest.fixture(scope="module")
 def world() -> Iterator[tuple[Running, dict[str, str]]]:
     with serving(local=ADA) as running:
+        running.service.memory.for_scope(ADA).session("long").add("x" * 200, "Good morning.")
         yield running, fill(running.service.memory)
 
 
@@ -86,7 +87,7 @@ def test_every_page_opens_and_is_accessible(chromium: Browser, world: tuple[Runn
     running, ids = world
     for look in ({"color_scheme": "light"}, {"color_scheme": "dark", "viewport": {"width": 390, "height": 800}}):
         with opened(chromium, running.url, **look) as page:
-            for address in addresses(ids):
+            for address in [*addresses(ids), "/ui/session?id=long"]:
                 answer = page.goto(address)
                 assert answer is not None
                 assert answer.status == 200, address
