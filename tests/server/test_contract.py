@@ -197,6 +197,7 @@ WRONG: dict[str, tuple[type[InvalidInput], Any]] = {
     "unknown key": (InvalidInput, lambda mem: mem.remember_many([{"texty": "c"}])),
     "query": (InvalidInput, lambda mem: mem.recall("")),
     "k": (InvalidInput, lambda mem: mem.recall("x", k=0)),
+    "score": (InvalidInput, lambda mem: mem.recall("x", min_score=10**400)),
     "no outcome": (InvalidInput, lambda mem: mem.outcome("x")),
     "no change": (InvalidInput, lambda mem: mem.edit(mem.remember("same")[0])),
     "forget nothing": (InvalidInput, lambda mem: mem.forget()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypedDict
@@ -68,7 +69,7 @@ class Filters:
         min_confidence: float | None = None,
     ) -> Filters:
         """The filters as a caller words them: one value or several, times in any readable form."""
-        if min_score is not None and (not isinstance(min_score, int | float) or not abs(min_score) <= math.inf):  # NaN
+        if min_score is not None and not (isinstance(min_score, int | float) and _is_float(min_score)):
             raise InvalidInput("min_score", f"{validate.shown(min_score)} is not a number")
         return cls(
             kinds=_several("kind", kind, validate.checked_kind),
@@ -95,6 +96,11 @@ class Filters:
         """The same conditions for listing entries."""
         states = _several("state", state, validate.checked_state)
         return Selection(kinds=self.kinds, tags=self.tags, session_id=self.session_id, states=states)
+
+
+def _is_float(number: float) -> bool:
+    """Whether it is not NaN, nor an integer that no float can hold."""
+    return abs(number) <= sys.float_info.max or abs(number) == math.inf
 
 
 def _several(name: str, value: str | Sequence[str] | None, check: Callable[[object], str]) -> list[str] | None:
