@@ -8,13 +8,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from wellworn import Client, Conflict, Event, InvalidInput, NotFound, ServiceFailed
+from wellworn import Client, Conflict, Event, InvalidInput, NotFound, ServiceFailed, StoreClosed
 from wellworn.server import guard, routes
 from wellworn.server.guard import LOOPBACK, Rules
 from wellworn.server.service import MOST_LONG, REQUEST
@@ -160,6 +161,27 @@ def test_a_client_sends_a_lost_write_again_without_harm(server: Running) -> None
     assert [turn.text for turn in session.turns()] == ["I live in Oslo"]
 
 
+def test_turns_that_were_forgotten_are_not_taken_for_others() -> None:
+    start = datetime(2026, 5, 1, tzinfo=UTC)
+    clock = count()
+    with serving(clock=lambda: start + timedelta(seconds=next(clock)), background=False) as running:
+        http = running.http()
+
+        def said(text: str, name: str) -> httpx.Response:
+            return http.post(
+                "/v1/sessions/s/turns", json={"turns": [{"role": "user", "text": text}]}, headers=once(name)
+            )
+
+        said("My PIN is 4711.", "first")
+        assert said("My PIN is 4711.", "first").json()["entries"][0]["text"] == "My PIN is 4711."
+        http.delete("/v1/sessions/s")
+        for _ in range(2):  # before and after somebody says more
+            again = said("My PIN is 4711.", "first")
+            assert (again.status_code, again.json()["title"]) == (410, "Conflict")
+            said("I like tea.", "second")
+        assert [turn.text for turn in running.client().session("s").turns()] == ["I like tea."]
+
+
 # -- only if unchanged, in pages -----------------------------------------------------------------------------------
 
 
@@ -201,6 +223,17 @@ def test_pages_hold_everything_once_also_while_it_is_removed(shared: Running) ->
     first = http.get("/v1/sessions?user=paged&limit=3").json()
     rest = http.get("/v1/sessions", params={"user": "paged", "limit": 3, "cursor": first["next"]}).json()
     assert ([*first["sessions"], *rest["sessions"]], rest["next"]) == ([f"s{n}" for n in range(5)], None)
+
+
+def test_jobs_of_others_do_not_push_out_those_of_the_scope(shared: Running) -> None:
+    client, http = shared.client(), shared.http()
+    for name in ("early", "late"):
+        session = client.for_user(name).session("s")
+        session.add("user", "I live in Oslo.")
+        session.end()
+    (job,) = http.get("/v1/jobs?user=early&limit=1").json()["jobs"]
+    assert job["partition"]["layer_id"] == "early"
+    assert http.get("/v1/jobs?user=early&state=dead").json()["jobs"] == []
 
 
 @pytest.mark.parametrize("cursor", ["x", "-1", "１２", "9" * 40, "s9"])
@@ -437,8 +470,26 @@ def test_a_service_that_is_not_there_is_one_error() -> None:
             Client(url, key=key)
 
 
+def test_what_another_server_answers_and_a_closed_client_are_errors_of_ours(shared: Running) -> None:
+    client = shared.client()
+    for answer in (httpx.Response(301, headers={"location": "/x"}), httpx.Response(200, text="<p>hello")):
+        client.connection.http = httpx.Client(
+            base_url="http://x", transport=httpx.MockTransport(lambda _, answer=answer: answer)
+        )
+        with pytest.raises(ServiceFailed):
+            client.recall("tea")
+        with pytest.raises(ServiceFailed):
+            client.remember_many(["tea"])
+    client.close()
+    with pytest.raises(StoreClosed):
+        client.recall("tea")
+
+
 def test_a_value_that_no_json_can_hold_is_one_error(shared: Running) -> None:
     client = shared.client()
+    for half in (lambda: client.get("\ud800"), lambda: client.entries(session_id="\ud800")):
+        with pytest.raises(InvalidInput):
+            half()
     for wrong in (object(), float("nan"), b"bytes", {1: object()}):
         with pytest.raises(InvalidInput):
             client.remember("x", metadata={"a": wrong})

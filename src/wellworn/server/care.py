@@ -19,7 +19,8 @@ from starlette.concurrency import run_in_threadpool
 
 from wellworn.core.errors import AccessDenied, TransferError
 from wellworn.core.values import LearningStatus, Receipt, Stats
-from wellworn.ingest.validate import as_time
+from wellworn.ingest.validate import as_time, checked_job_state
+from wellworn.jobs.queue import list_jobs
 from wellworn.ops.doctor import Report
 from wellworn.ops.retention import Expired, RetentionPolicy, SignedReceipt
 from wellworn.ops.transfer import Loaded
@@ -106,9 +107,11 @@ def practise(call: Writer, body: bodies.PractiseBody) -> Response:
 @care.get("/jobs", tags=["jobs"], response_model=wire.JobList)
 def jobs(call: Reader, state: str | None = None, limit: Limit = 100) -> Response:
     """Background work of the scope, newest first."""
-    found = call.memory.jobs.list(state=state, limit=limit)  # type: ignore[arg-type]
+    store, states = call.memory.engine.store, None if state is None else [checked_job_state(state)]
     seen = call.scope.partitions()
-    return call.answer(wire.JobList(jobs=[job for job in found if job.partition in seen]))
+    found = [job for one in seen for job in list_jobs(store, partition=one, states=states, limit=limit)]
+    found.sort(key=lambda job: job.created_at, reverse=True)
+    return call.answer(wire.JobList(jobs=found[:limit]))
 
 
 @care.post("/jobs/run", tags=["jobs"], response_model=wire.Counted)

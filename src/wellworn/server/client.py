@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar
 import msgspec
 
 from wellworn import aio
-from wellworn.core.errors import InvalidInput, MissingExtra, ScopeError, ServiceFailed
+from wellworn.core.errors import InvalidInput, MissingExtra, ScopeError, ServiceFailed, StoreClosed
 from wellworn.core.values import LAYERS, Scope
 from wellworn.ingest.validate import checked_scope, checked_session_id
 from wellworn.server import wire
@@ -59,12 +59,16 @@ class Connection:
         except StopIteration as done:
             found: T = done.value
             return found
+        except UnicodeEncodeError:
+            raise InvalidInput("address", "holds half a character, a lone surrogate", "leave it out") from None
         finally:
             flow.close()
 
     async def _answer(self, ask: Ask, scope: Mapping[str, Any]) -> Any:  # of the type that is asked for
         import httpx
 
+        if self.http.is_closed:
+            raise StoreClosed("this client was closed (make a new one)")
         headers, query = headers_of(ask), {**scope, **ask.query}
         for tries_left in reversed(range(TRIES)):
             content: Any = _rewound(ask.content)
@@ -79,7 +83,7 @@ class Connection:
                 try:
                     wait_s = wait_after(response, tries_left)
                     if wait_s is None:
-                        await self._read(response, None if response.is_error else ask.sink)
+                        await self._read(response, ask.sink if response.is_success else None)
                         return answer_in(ask, response)
                 finally:
                     await response.aclose() if self.waits else response.close()
@@ -135,9 +139,12 @@ def _may_repeat(ask: Ask, error: Exception) -> bool:
 
 def answer_in(ask: Ask, response: httpx.Response) -> Any:  # of the type that is asked for
     """What the service answered; an error of the service is raised as one of ours."""
-    if response.is_error:
+    if not response.is_success:
         raise wire.error_of(response.status_code, _document(response))
-    return response.headers if ask.sink is not None else msgspec.json.decode(response.content, type=ask.answer)
+    try:
+        return response.headers if ask.sink is not None else msgspec.json.decode(response.content, type=ask.answer)
+    except msgspec.MsgspecError as error:
+        raise ServiceFailed(f"{response.url} is no wellworn service: {error} (check the address)") from None
 
 
 def _document(response: httpx.Response) -> Mapping[str, Any]:

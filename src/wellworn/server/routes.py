@@ -11,6 +11,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from threading import BoundedSemaphore
 from typing import Annotated, Any
@@ -323,7 +324,7 @@ def add_turns(call: Writer, id: str, body: bodies.TurnsBody) -> Response:
 
     def note(tx: Tx, turns: int) -> None:
         if request is not None:
-            call.service.requests.note(tx, request, {"stop": turns})
+            call.service.requests.note(tx, request, {"stop": turns, "at": engine.clock().isoformat()})
 
     def work() -> ServiceReply:
         writer = Session(
@@ -337,10 +338,13 @@ def add_turns(call: Writer, id: str, body: bodies.TurnsBody) -> Response:
         return _turns_reply(writer.write(writer.ready(drafts)))
 
     def again(noted: dict[str, Any]) -> ServiceReply:
-        stop = int(noted["stop"])
+        stop, at = int(noted["stop"]), datetime.fromisoformat(noted.get("at", "9999-01-01T00:00Z"))
         ids = [turn.entry_id or "" for turn in session.turns() if stop - len(body.turns) <= turn.number < stop]
         found = engine.store.get([home], ids)
-        return _turns_reply([found[one] for one in ids if one in found])
+        kept = [found[one] for one in ids if one in found and found[one].created_at <= at]
+        if not kept:  # others may have their numbers now
+            raise Conflict("Idempotency-Key: what this request said was forgotten (use a new one)", status=410)
+        return _turns_reply(kept)
 
     return call.once(work, again)
 
