@@ -230,8 +230,7 @@ def test_words_that_nobody_touched_stay_in_a_review() -> None:
     text = "Always run the mig\u00adrations first."
     with serving(local=ADA) as running:
         memory, http = running.service.memory.for_scope(ADA), running.http()
-        kept = {"layer": "agent", "source": "task", "kind": "strategy", "confidence": 0.4}
-        (id,) = memory.remember(text, title="Migrations", **kept)
+        (id,) = memory.remember(text, title="First", kind="strategy", layer="agent", source="task", confidence=0.4)
         with memory.engine.store.transact() as tx:
             tx.update(replace(tx.one(ADA.partitions(), id), usage_count=9), change="used")
         sent = {**fields_of(http.get("/ui/review"), "/ui/review"), "decision": "partial"}
