@@ -126,7 +126,7 @@ def test_impossible_settings_are_refused(service: Service, monkeypatch: pytest.M
         OpenAIEmbedder("m", base_url="http://localhost/v1")
 
 
-def test_an_agent_waits_a_second_for_a_silent_service_and_then_leaves_it_alone(
+def test_an_agent_waits_little_for_a_silent_service_and_then_leaves_it_alone(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[float] = []
@@ -148,4 +148,4 @@ def test_an_agent_waits_a_second_for_a_silent_service_and_then_leaves_it_alone(
             embedder.embed(["Oslo"] * 50)
     with pytest.raises(EmbeddingFailed):
         embedder.embed_query("Where?")  # nobody waits: it is asked as always
-    assert asked == [1.02, 2.0, 30.0, 30.0]
+    assert asked == [2.52, 3.5, 30.0, 30.0]

@@ -28,7 +28,7 @@ OPENAI = Service(
 OLLAMA_PORT = 11434
 KNOWN_WIDTHS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 BATCH = 128
-HASTE_S, HASTE_S_A_TEXT = 1.0, 0.02
+HASTE_S, HASTE_S_A_TEXT = 2.5, 0.02
 """How long an agent waits for vectors."""
 _SHORTENABLE = "text-embedding-3-"  # these take `dimensions`; other models refuse it
 
