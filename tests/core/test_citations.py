@@ -134,6 +134,8 @@ def test_what_only_looks_like_one_teaches_nothing_and_stays(answer: str) -> None
         ("In Oslo [0]. [NO_CITE]", "In Oslo."),
         ("In Oslo[0] and Bergen [1].", "In Oslo[0] and Bergen."),
         ("In Oslo [0].\n\n[1]: https://example.org", "In Oslo.\n\n[1]: https://example.org"),
+        ("It lies in [0, 1] always. [NO_CITE]", "It lies in [0, 1] always."),
+        ("f maps [0,1] to [0,1] itself. [2]", "f maps [0,1] to [0,1] itself."),
     ],
 )
 def test_an_answer_in_doubt_teaches_nothing(answer: str, text: str) -> None:

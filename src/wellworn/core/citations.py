@@ -49,6 +49,8 @@ _INDEXED = regex(r"[A-Za-z0-9_)\]}\"'$]\Z")
 _BEFORE_CODE = regex(r"(?:[=(\[{]|\b(?:list|array|tuple|vector|range|index|indices))\Z", re.I)
 _BEFORE_VALUE = regex(r"(?:[:：,]|\b(?:is|are|was|were|be|equals?|returns?|prints?|gives|outputs?))\Z", re.I)
 """Before a value, or before the source of what follows: then a letter comes next."""
+_PAIR = regex(r"\[\d+, ?\d+\]")
+"""Within a sentence it is an interval rather than a citation: "f maps [0, 1] to itself"."""
 _SENTENCE_ENDS = tuple(".!?…。！？")
 
 
@@ -189,6 +191,7 @@ class CitationReader:
             and (label or not _BEFORE_VALUE.search(before) or follows.isalpha())
             and (label or own_line or not _BEFORE_CODE.search(before))
             and (label or bool(gap) or not _INDEXED.search(before))
+            and not (_PAIR.fullmatch(group[0]) and follows.islower() and not before.endswith(_SENTENCE_ENDS))
         ):
             self._doubt = True
             return group.end(), group.end()
