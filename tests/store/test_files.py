@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from wellworn import Memory, Scope, StoreCorrupt, StoreError
-from wellworn.store.sqlite import connection
+from wellworn.store.sqlite import SqliteStore, connection, driver, log
 
 ADA = Scope(user="ada")
 
@@ -59,7 +59,7 @@ def test_a_file_whose_last_user_died_while_it_closed_was_not_copied(tmp_path: Pa
     copy = tmp_path / "copy.db"
     with remembered(tmp_path / "a.db"):
         subprocess.run(["cp", tmp_path / "a.db", copy], check=True)
-    copy.with_name(f"copy.db{connection.SWITCHING}").touch()
+    copy.with_name(f"copy.db{log.SWITCHING}").touch()
     with Memory(copy, embedder="hash", background=False) as memory:
         assert memory.verify().ok
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.db", "copy.db"]
@@ -247,3 +247,95 @@ def test_a_file_that_another_process_has_half_made_opens(tmp_path: Path, end: st
         assert path.stat().st_size, "half of the file is there"
         with remembered(path) as memory:
             assert memory.verify().ok
+
+
+# -- several processes that close, or make, one file -----------------------------------------------------------------
+
+
+def logging_file(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("CREATE TABLE IF NOT EXISTS birds (name TEXT)")
+    return db
+
+
+@pytest.mark.parametrize("closes_too", [True, False])
+def test_who_is_hindered_by_one_that_closes_too_tries_again(tmp_path: Path, closes_too: bool) -> None:
+    path, mark = tmp_path / "a.db", tmp_path / f"a.db{log.SWITCHING}-{os.getppid()}"  # of a process that lives
+    first, second = logging_file(path), logging_file(path)
+    if closes_too:
+        mark.touch()
+
+    def again() -> sqlite3.Connection:
+        second.close()
+        return sqlite3.connect(path)
+
+    log.close_sealed(first, path, again)
+    assert header(path) == (b"\x01\x01" if closes_too else b"\x02\x02")
+    second.close()
+    assert {one.name for one in tmp_path.iterdir()} == {"a.db", *([mark.name] if closes_too else [])}
+
+
+def test_a_mark_stays_while_its_process_lives(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as dead:
+        pass
+    marks = [tmp_path / f"a.db{log.SWITCHING}-{number}" for number in (os.getppid(), dead.pid)]
+    for mark in marks:
+        mark.touch()
+    remembered(tmp_path / "a.db").close()
+    assert [mark.exists() for mark in marks] == [True, False]
+
+
+KEY = "ab" * 32
+
+
+@pytest.fixture
+def encrypted(tmp_path: Path) -> Path:
+    pytest.importorskip("sqlcipher3", reason="the extra `encryption` is not installed")
+    return tmp_path / "secret.db"
+
+
+def test_an_encrypted_file_is_sealed_with_its_key_at_the_second_try(
+    encrypted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, sealed, tries = SqliteStore(encrypted, key=KEY), log._sealed, list[bool]()
+
+    def hindered_once(db: sqlite3.Connection) -> bool:
+        tries.append(bool(tries) and sealed(db))
+        return tries[-1]
+
+    monkeypatch.setattr(log, "_sealed", hindered_once)
+    store.close()
+    assert tries == [False, True]
+    assert [one.name for one in encrypted.parent.iterdir()] == ["secret.db"]
+
+
+def test_the_salt_is_read_once_before_sqlite_locks_the_file(encrypted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing a file drops every lock that the process has on it."""
+    first = SqliteStore(encrypted, key=KEY)
+    for module in (connection, driver):
+        monkeypatch.delattr(module, "salt_of")
+    second = SqliteStore(encrypted, key=KEY)
+    with first.snapshot(), first.snapshot(), second.snapshot():
+        assert first.partitions() == []
+    second.close()
+    first.rekey("cd" * 32)
+
+
+def test_two_processes_may_make_one_encrypted_file(encrypted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    salt_of, made = connection.salt_of, list[int]()
+    program = (
+        f"import sys; from wellworn.store.sqlite import SqliteStore; SqliteStore(sys.argv[1], key={KEY!r}).close()"
+    )
+
+    def slowly(path: Path) -> bytes:
+        salt = salt_of(path)
+        if not made:
+            made.append(subprocess.run([sys.executable, "-c", program, str(path)], check=True).returncode)
+        return salt
+
+    monkeypatch.setattr(connection, "salt_of", slowly)
+    with Memory(encrypted, embedder="hash", background=False, key=KEY) as memory:
+        memory.remember("The pilot boards at noon.", scope=ADA)
+    with Memory(encrypted, embedder="hash", background=False, key=KEY) as memory:
+        assert len(memory.entries(scope=ADA)) == 1

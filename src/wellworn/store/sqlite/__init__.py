@@ -15,7 +15,7 @@ from wellworn.store.sql import SqlStore
 from wellworn.store.sqlite.check import check_tables, mend_tables
 from wellworn.store.sqlite.connection import Connections
 from wellworn.store.sqlite.db import HIDDEN, SqliteDb, is_left_behind, translated
-from wellworn.store.sqlite.driver import Key, connect, explained, key_of, raw_key
+from wellworn.store.sqlite.driver import Key, connect, explained, key_of
 from wellworn.store.sqlite.schema import STALE_INDEX
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class SqliteStore(SqlStore):
         secret = key_of(key)
         if secret is None or self._secret is None:
             raise WrongKey("only an encrypted store can be given another key in place")
-        self._connections.rekey(raw_key(self._path, secret))
+        self._connections.rekey(secret)
         self._secret = secret
 
     def scrub(self) -> bool:

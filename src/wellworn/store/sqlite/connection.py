@@ -22,11 +22,13 @@ import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from wellworn.core.errors import InvalidInput, StoreBusy, StoreClosed, StoreCorrupt, StoreError
 from wellworn.core.locks import patience_left
 from wellworn.store.sqlite.db import SqliteDb, translated, translation
-from wellworn.store.sqlite.driver import connect
+from wellworn.store.sqlite.driver import PLAIN_HEADER, connect, raw_key, salt_of
+from wellworn.store.sqlite.log import begin_log, beside, close_sealed, marks
 from wellworn.store.sqlite.schema import LONE, MIGRATIONS, migrate, version_of
 
 BUSY_TIMEOUT_S = 60.0
@@ -34,9 +36,6 @@ CHECKPOINT_TIMEOUT_S = 1.0
 FORK_WAIT_S = 30.0
 MAX_IDLE_READERS = 8
 PAGES_AT_ONCE = 1_000
-SEAL_TRIES = 20
-SWITCHING = "-switching"
-"""Ends the name of the mark beside a file whose log is being begun or ended: if it has none now, nothing is missing."""
 _FIRST_LOCK_BYTE, _LOCK_BYTES = 0x40000000, 512
 _READ = {False: "?mode=ro", True: "?mode=ro&immutable=1"}
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL", "off": "OFF"}
@@ -51,7 +50,6 @@ class Connections:
         if durability not in _SYNCHRONOUS:
             raise InvalidInput("durability", f"{durability!r} is unknown", f"use one of {', '.join(_SYNCHRONOUS)}")
         self._path = path
-        self._secret = secret
         self._synchronous = _SYNCHRONOUS[durability]
         self._closed = False
         self.log_missing = False
@@ -59,7 +57,7 @@ class Connections:
         self.read_only, self._lone = False, False
         self._write_lock = threading.RLock()
         self._pool_lock = threading.Lock()
-        self._held = _Held(path)
+        self._held = _Held(path, secret)
         self._inode = (0, 0)
         weakref.finalize(self, self._held.close_if_unused)
         with _gate, _one_at_a_time(path):
@@ -70,13 +68,23 @@ class Connections:
                 self.read_only = _look_at(path, secret)
                 self._lone = self.read_only and _is_lone(path, secret)
                 self.log_missing = not self.read_only and secret is None and _lacks_log(path)
+                self._held.salt = PLAIN_HEADER if secret is None else salt_of(path)
             else:  # looked at already; opening and closing it beside SQLite would drop the locks of this process
                 self.read_only, self._lone, self.log_missing = shared.read_only, shared._lone, shared.log_missing
+                self._held.salt = shared._held.salt
             if self.log_missing:
                 _logger.warning("%s was copied while in use, without its -wal file: run `wellworn doctor`", path)
             with _list_lock:
                 _open_files.add(self)
-            self._start()
+            try:
+                self._start()
+            except StoreCorrupt:  # of two processes that make an encrypted file, one finds the salt of the other in it
+                self._held.close()
+                self._closed = secret is None or shared is not None or self._held.salt == (salt := salt_of(path))
+                if self._closed:
+                    raise
+                self._held.salt = salt
+                self._start()
 
     def _start(self) -> None:
         """Open the writer, for the first time or after a fork."""
@@ -91,7 +99,7 @@ class Connections:
         self._inode = now
         self._held.pid = os.getpid()
         with translated():
-            self._held.seals = not (self.log_missing or self.read_only or self._synchronous == "OFF")
+            self._held.seals = False
             writer = self._connect()
             self._held.writer = writer
             if self.read_only:
@@ -100,21 +108,16 @@ class Connections:
                 return
             writer.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file; has no effect on any other
             migrate(writer)
-            _enter_wal(writer, self._path)
+            self._held.seals = not self.log_missing and self._synchronous != "OFF"
+            begin_log(writer, self._path, BUSY_TIMEOUT_S)
 
     def _connect(self) -> SqliteDb:
         how = "?mode=rw"
         if self.read_only:
-            how = _READ[self._lone and not _beside(self._path, "-wal").exists()]
+            how = _READ[self._lone and not beside(self._path, "-wal").exists()]
         try:
-            connection = connect(
-                self._path,
-                self._secret,
-                how,
-                isolation_level=None,
-                check_same_thread=False,
-                timeout=BUSY_TIMEOUT_S,
-                cached_statements=256,
+            connection = self._held.connect(
+                how, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT_S, cached_statements=256
             )
         except sqlite3.OperationalError as error:
             raise StoreError(f"cannot open {str(self._path)!r}: {error}; check that the folder exists") from error
@@ -221,7 +224,7 @@ class Connections:
                 self._held.idle.append(connection)
                 return
         with _one_at_a_time(self._path):
-            _close(connection, self._path, seal=self._closed and self._held.seals)  # it may be the last one
+            self._held.end(connection, last=self._closed)
 
     def checkpoint(self) -> bool:
         """Move the log into the file and empty it, so that nothing removed stays readable there.
@@ -238,7 +241,7 @@ class Connections:
                     busy, _, _ = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         return not busy
 
-    def rekey(self, raw: str) -> None:
+    def rekey(self, secret: bytes) -> None:
         """Encrypt every page with another key, and close: whoever goes on opens the file again."""
         with _gate:
             self.alive()
@@ -247,7 +250,8 @@ class Connections:
                 if writer is None or self.read_only:
                     raise StoreError(f"{str(self._path)!r} cannot be changed; its key stays")
                 writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                writer.execute(f"PRAGMA rekey = \"x'{raw}'\"")
+                writer.execute(f"PRAGMA rekey = \"x'{raw_key(secret, self._held.salt)}'\"")
+                self._held.secret = secret
         self.close()
 
     def return_space(self) -> None:
@@ -286,8 +290,9 @@ class Connections:
 class _Held:
     """What is open in a process; apart from `Connections`, so that it can be closed when those are gone."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, secret: bytes | None) -> None:
         self._path = path
+        self.secret, self.salt = secret, b""
         self.pid = os.getpid()
         self.writer: SqliteDb | None = None
         self.idle: list[SqliteDb] = []
@@ -308,35 +313,18 @@ class _Held:
             for connection in idle:
                 connection.close()
             if writer is not None:
-                _close(writer, self._path, seal=self.seals)
+                self.end(writer, last=True)
 
+    def connect(self, how: str, **options: Any) -> SqliteDb:  # options of sqlite3.connect
+        return connect(self._path, self.secret, how, salt=self.salt, **options)
 
-def _close(connection: sqlite3.Connection, path: Path, *, seal: bool) -> None:
-    """Close a connection; with `seal`, leave one whole file behind if nobody else has it open."""
-    if seal:
-        _mark(path)
-    hindered = seal and not _sealed(connection)
-    with suppress(sqlite3.Error):
-        connection.close()
-    for _ in range(SEAL_TRIES):  # two processes that close at the same moment hinder each other
-        if not hindered or _beside(path, "-wal").exists():
-            break
-        with suppress(sqlite3.Error), closing(connect(path, None, "?mode=rw", timeout=0.0)) as again:
-            hindered = not _sealed(again)
-        if hindered:
-            time.sleep(0.02 * os.urandom(1)[0] / 255)
-    if seal and not hindered:
-        _unmark(path)
-
-
-def _sealed(connection: sqlite3.Connection) -> bool:
-    """Turn logging off, which only the last one can; whether it worked."""
-    try:
-        connection.execute("PRAGMA busy_timeout = 0")
-        connection.execute("PRAGMA journal_mode = DELETE")
-    except sqlite3.Error:
-        return False
-    return True
+    def end(self, connection: SqliteDb, *, last: bool) -> None:
+        """Close a connection that may be the last one."""
+        if last and self.seals:
+            close_sealed(connection, self._path, lambda: self.connect("?mode=rw", timeout=0.0))
+        else:
+            with suppress(sqlite3.Error):
+                connection.close()
 
 
 # -- forks ---------------------------------------------------------------------------------------------------------
@@ -478,25 +466,6 @@ def _busy_timeout(connection: sqlite3.Connection, seconds: float) -> Iterator[No
         connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
 
 
-def _enter_wal(connection: sqlite3.Connection, path: Path) -> None:
-    """Switch to write-ahead logging; the switch itself does not wait for others, so it is tried again."""
-    deadline = time.monotonic() + BUSY_TIMEOUT_S
-    _mark(path)
-    while True:
-        try:
-            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-        else:
-            if mode == "wal":
-                connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # only this makes the log
-                return _unmark(path)
-            if time.monotonic() > deadline:
-                raise StoreError(f"the file system does not allow write-ahead logging (mode {mode})")
-        time.sleep(0.01)
-
-
 # -- the file before SQLite has it -----------------------------------------------------------------------------------
 
 
@@ -541,7 +510,7 @@ def _check_ours(path: Path, secret: bytes | None) -> None:
                 raise
             time.sleep(0.1)  # somebody may have begun a log after we looked for it
         except StoreError:
-            if not _beside(path, "-journal").exists():
+            if not beside(path, "-journal").exists():
                 raise
             return  # a crash left a write half done; who opens the file to write takes it back
         else:
@@ -554,24 +523,14 @@ def _lacks_log(path: Path) -> bool:
     It is looked at twice: who was switching at the first look may have ended before we looked for the mark.
     """
     with path.open("r+b", buffering=0) as file:
-        apart = _is_lone(path, since=LONE) and not _beside(path, SWITCHING).exists() and _can_lock(file.fileno())
+        apart = _is_lone(path, since=LONE) and not any(marks(path)) and _can_lock(file.fileno())
         return apart and _is_lone(path, since=LONE)
-
-
-def _mark(path: Path) -> None:
-    with suppress(OSError):
-        os.close(os.open(_beside(path, SWITCHING), os.O_CREAT | os.O_WRONLY, 0o600))
-
-
-def _unmark(path: Path) -> None:
-    with suppress(OSError):
-        _beside(path, SWITCHING).unlink()
 
 
 def _is_lone(path: Path, secret: bytes | None = None, *, since: int = 0) -> bool:
     """Whether a plain file says that it has a log, and there is none."""
     with path.open("rb", buffering=0) as file:
-        return secret is None and _says_log(file, since) and not _beside(path, "-wal").exists()
+        return secret is None and _says_log(file, since) and not beside(path, "-wal").exists()
 
 
 def _says_log(file: io.FileIO, since: int) -> bool:
@@ -589,10 +548,6 @@ def _can_lock(handle: int) -> bool:
     except (ImportError, OSError):
         return False
     return True
-
-
-def _beside(path: Path, suffix: str) -> Path:
-    return path.with_name(path.name + suffix)
 
 
 def _inode_of(path: Path) -> tuple[int, int]:

@@ -25,8 +25,6 @@ Key = str | bytes | Path | Callable[[], str | bytes]
 """A passphrase, 32 bytes or 64 hexadecimal digits; a file that holds it; or a function that returns it."""
 PLAIN_HEADER = b"SQLite format 3\x00"
 _SALT_BYTES = 16
-_NEW_SALTS: dict[tuple[int, Path], bytes] = {}
-"""By process and path: the same for every connection to a file that is being made."""
 
 
 def key_of(key: Key | None) -> bytes | None:
@@ -48,30 +46,38 @@ def key_of(key: Key | None) -> bytes | None:
     return secret
 
 
-def connect(path: Path, secret: bytes | None, how: str = "", **options: Any) -> SqliteDb:  # options of sqlite3.connect
-    """A connection to a file; nothing is read of it yet. `how` is the query of a URI, as in `?mode=ro`."""
+def connect(
+    path: Path, secret: bytes | None, how: str = "", *, salt: bytes = b"", **options: Any
+) -> SqliteDb:  # options of sqlite3.connect
+    """A connection to a file; nothing is read of it yet. `how` is the query of a URI, as in `?mode=ro`.
+
+    Without a salt it is read from the file, which drops the locks of this process: so nobody here may have it open.
+    """
     name = f"file:{quote(str(path.absolute()))}{how}"
     if secret is None:
         return sqlite3.connect(name, uri=True, factory=SqliteDb, **options)
-    raw = raw_key(path, secret)
-    connection: SqliteDb = _cipher().connect(name, uri=True, factory=_classes()[0], **options)
-    connection.execute("PRAGMA cipher_log_level = NONE")
-    connection.execute(f"PRAGMA key = \"x'{raw}'\"")
-    return connection
-
-
-def raw_key(path: Path, secret: bytes) -> str:
-    """Key and salt of a file, as SQLCipher wants them. A new file gets a new salt."""
-    salt = b""
-    if path.exists():
-        with path.open("rb") as file:
-            salt = file.read(_SALT_BYTES)
+    salt = salt or salt_of(path)
     if salt == PLAIN_HEADER:
         raise WrongKey(
             f"{str(path)!r} is not encrypted: open it without a key, or encrypt it with `wellworn admin rekey`"
         )
-    if len(salt) < _SALT_BYTES:
-        salt = _NEW_SALTS.setdefault((os.getpid(), path), os.urandom(_SALT_BYTES))
+    connection: SqliteDb = _cipher().connect(name, uri=True, factory=_classes()[0], **options)
+    connection.execute("PRAGMA cipher_log_level = NONE")
+    connection.execute(f"PRAGMA key = \"x'{raw_key(secret, salt)}'\"")
+    return connection
+
+
+def salt_of(path: Path) -> bytes:
+    """The salt of an encrypted file, which is its beginning; a new one for a file that is new."""
+    salt = b""
+    if path.exists():
+        with path.open("rb") as file:
+            salt = file.read(_SALT_BYTES)
+    return salt if len(salt) == _SALT_BYTES else os.urandom(_SALT_BYTES)
+
+
+def raw_key(secret: bytes, salt: bytes) -> str:
+    """Key and salt of a file, as SQLCipher wants them."""
     return derived(secret, salt) + salt.hex()
 
 
@@ -100,7 +106,7 @@ def encrypt_file(path: Path, secret: bytes) -> None:
         with closing(_cipher().connect(str(path), factory=_classes()[0], isolation_level=None)) as db:
             db.execute("PRAGMA journal_mode = DELETE")  # nothing may stay in a log beside it
             numbers = {name: db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")}
-            db.execute(f"ATTACH DATABASE ? AS copy KEY \"x'{raw_key(made, secret)}'\"", (str(made),))
+            db.execute(f"ATTACH DATABASE ? AS copy KEY \"x'{raw_key(secret, os.urandom(_SALT_BYTES))}'\"", (str(made),))
             db.execute("SELECT sqlcipher_export('copy')").fetchall()
             for name, number in numbers.items():
                 db.execute(f"PRAGMA copy.{name} = {number}")
