@@ -4,6 +4,8 @@ must not be."""
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -99,6 +101,52 @@ def test_a_restore_replaces_a_file_only_when_told_and_keeps_it(filled: Path) -> 
         assert memory.entries(scope=EVE)
     with opened(Path(f"{filled}.before-restore")) as memory:
         assert not memory.entries(scope=EVE)
+
+
+CRASH = """
+import os, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+if sys.argv[2] == "-wal":
+    db.execute("PRAGMA journal_mode = WAL")
+db.execute("PRAGMA cache_size = 1")
+db.execute("BEGIN IMMEDIATE")
+db.execute("UPDATE entries SET text = 'overwritten ' || text || hex(randomblob(2000))")
+if sys.argv[2] == "-wal":
+    db.execute("COMMIT")
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("left", ["-journal", "-wal"])
+def test_what_a_crash_left_beside_a_file_goes_with_it_not_into_the_restored_one(filled: Path, left: str) -> None:
+    with opened(filled) as memory:
+        made = memory.admin.backup().made
+        memory.remember_many([f"Fact number {n} about bees." for n in range(100)], scope=EVE)
+    assert made is not None
+    subprocess.run([sys.executable, "-c", CRASH, str(filled), left], check=True)
+    assert Path(f"{filled}{left}").stat().st_size
+    restore(Path(made.path), filled, force=True)
+    assert {one.name for one in filled.parent.iterdir()} == {
+        *("memory.db", "memory.db.backups", "memory.db.before-restore")
+    }
+    with opened(filled) as memory:
+        assert memory.verify()
+        assert [entry.text for entry in memory.entries(scope=EVE)] == ["Eve keeps bees."]
+    with opened(Path(f"{filled}.before-restore")) as memory:
+        texts = [entry.text for entry in memory.entries(scope=EVE, limit=200)]
+        assert len(texts) == 101
+        assert all(text.startswith("overwritten") == (left == "-wal") for text in texts)
+
+
+def test_a_file_in_use_is_not_replaced(filled: Path) -> None:
+    with opened(filled) as memory:
+        made = memory.admin.backup().made
+        assert made is not None
+        with pytest.raises(StoreError, match="is open"):
+            restore(Path(made.path), filled, force=True)
+        memory.remember("It goes on.", scope=EVE)
+    with opened(filled) as memory:
+        assert len(memory.entries(scope=EVE)) == 2
 
 
 # -- encryption --------------------------------------------------------------------------------------------------

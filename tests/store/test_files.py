@@ -298,13 +298,13 @@ def encrypted(tmp_path: Path) -> Path:
 def test_an_encrypted_file_is_sealed_with_its_key_at_the_second_try(
     encrypted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, sealed, tries = SqliteStore(encrypted, key=KEY), log._sealed, list[bool]()
+    store, settled, tries = SqliteStore(encrypted, key=KEY), log._settled, list[bool]()
 
     def hindered_once(db: sqlite3.Connection) -> bool:
-        tries.append(bool(tries) and sealed(db))
+        tries.append(bool(tries) and settled(db))
         return tries[-1]
 
-    monkeypatch.setattr(log, "_sealed", hindered_once)
+    monkeypatch.setattr(log, "_settled", hindered_once)
     store.close()
     assert tries == [False, True]
     assert [one.name for one in encrypted.parent.iterdir()] == ["secret.db"]

@@ -19,6 +19,7 @@ from typing import BinaryIO
 from wellworn.core.errors import TransferError
 from wellworn.core.lazy import regex
 from wellworn.core.locks import process_runs
+from wellworn.store.sqlite.connection import fold
 
 MAX_FILE_BYTES = 8_000_000  # text and evidence of one megabyte each, the latter escaped, still fit
 MAX_FILES = 1_000_000
@@ -27,7 +28,7 @@ _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # not on Windows, where making a link
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a named pipe must not wait for a writer
 _MAKER = regex(r"\.(\d+)-[^.]*\.part$")
 _BINARY = getattr(os, "O_BINARY", 0)
-_BESIDE = ("-wal", "-shm", "-switching")
+_BESIDE = ("-wal", "-shm", "-journal")
 """How the names of files end that may lie beside a database."""
 
 
@@ -92,19 +93,21 @@ def folder_beside(path: Path) -> Iterator[Path]:
 
 
 def take_place(made: Path, path: Path, kept: Path) -> None:
-    """Put a new database in the place of one that nobody has open, which is kept with its log under another name.
+    """Put a new database in the place of one that nobody has open, which is kept under another name.
 
-    At every moment there is a whole file at `path`. A crash before the end leaves the old one there and also as `kept`.
+    At every moment there is a whole file at `path`: the old one takes its log in first, so that nothing lies beside it. A
+    crash before the end leaves the old one there and also as `kept`.
     """
-    if path.exists() and not (kept.exists() and kept.samefile(path)):
-        kept.unlink(missing_ok=True)
-        for ending in _BESIDE:  # of one that was kept before
-            Path(f"{kept}{ending}").unlink(missing_ok=True)
-        try:
-            os.link(path, kept)
-        except OSError:  # a file system without links
-            os.replace(path, kept)
-    for ending in _BESIDE:  # they must not be applied to the new file
+    if path.exists():
+        fold(path)
+        if not (kept.exists() and kept.samefile(path)):
+            for ending in ("", *_BESIDE):  # of one that was kept before
+                Path(f"{kept}{ending}").unlink(missing_ok=True)
+            try:
+                os.link(path, kept)
+            except OSError:  # a file system without links
+                shutil.copy2(path, kept)
+    for ending in _BESIDE:  # of no file, or of one that is cut off: they must not be applied to the new one
         if Path(f"{path}{ending}").exists():
             os.replace(f"{path}{ending}", f"{kept}{ending}")
     os.replace(made, path)

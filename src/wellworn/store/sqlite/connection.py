@@ -383,6 +383,25 @@ _of_parent: list[object] = []
 _clean_fork = True
 
 
+def fold(path: Path) -> None:
+    """Take the log of a file that nobody has open into it, and what a crash left half written out of it.
+
+    Both are pages, so no key is needed, and the file may be damaged; one that is cut off keeps its log.
+    """
+    with _gate, _one_at_a_time(path):
+        busy = any(one.is_of(path) for one in _opened())
+        if not busy and os.name == "posix":
+            with path.open("r+b", buffering=0) as file:
+                busy = not _can_lock(file.fileno())
+        if busy:
+            raise StoreBusy(f"{str(path)!r} is open: close every memory and program on it first")
+        connection = connect(path, None, "?mode=rw", isolation_level=None, timeout=0.0)
+        with suppress(sqlite3.Error):
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("COMMIT")
+        close_sealed(connection, path, lambda: connect(path, None, "?mode=rw", timeout=0.0))
+
+
 def _opened() -> list[Connections]:
     with _list_lock:
         return [*_open_files]

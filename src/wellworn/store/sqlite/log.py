@@ -54,30 +54,30 @@ def close_sealed(connection: sqlite3.Connection, path: Path, again: Callable[[],
     """
     with suppress(OSError):
         _mark_of(path).touch(0o600)
-    sealed = _sealed(connection)
+    settled = _settled(connection)
     with suppress(sqlite3.Error):
         connection.close()
     for _ in range(SEAL_TRIES):
         others = (mark for mark in marks(path) if mark != _mark_of(path) and _is_of_living(mark))
-        if sealed or (beside(path, "-wal").exists() and not any(others)):
+        if settled or (beside(path, "-wal").exists() and not any(others)):
             break
         time.sleep(0.02 * os.urandom(1)[0] / 255)
         with suppress(sqlite3.Error), closing(again()) as other:
-            sealed = _sealed(other)
+            settled = _settled(other)
     else:
-        if not sealed:
+        if not settled:
             return  # the mark stays: there may be no log, and nothing is missing
     with suppress(OSError):
         _mark_of(path).unlink()
 
 
-def _sealed(connection: sqlite3.Connection) -> bool:
-    """Turn logging off, which only the last one can; whether it worked."""
+def _settled(connection: sqlite3.Connection) -> bool:
+    """Turn logging off, which only the last one can; whether it worked, or never will, as with a damaged file."""
     try:
         connection.execute("PRAGMA busy_timeout = 0")
         return connection.execute("PRAGMA journal_mode = DELETE").fetchall() == [("delete",)]  # to its end: it commits
-    except sqlite3.Error:
-        return False
+    except sqlite3.Error as error:
+        return not isinstance(error, sqlite3.OperationalError)
 
 
 def marks(path: Path) -> Iterator[Path]:

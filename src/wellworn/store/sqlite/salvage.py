@@ -161,9 +161,9 @@ class _Reader:
 
 
 def _copied(source: Path, folder: Path) -> Path:
-    """The file with its log, where it may be written to."""
+    """The file with its log and journal, where it may be written to."""
     copy = folder / "damaged.db"
-    for ending in ("", "-wal"):
+    for ending in ("", "-wal", "-journal"):
         with suppress(FileNotFoundError):
             shutil.copyfile(f"{source}{ending}", f"{copy}{ending}")
     if not copy.exists():
