@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+from wellworn import Memory
 
 from .conftest import Cli
 
@@ -126,6 +129,24 @@ def test_a_file_that_cannot_be_opened_is_reported_exported_and_rescued(filled: C
     rescued = filled.ok("doctor", "--repair")
     assert "Copied" in rescued.err
     assert filled.json("recall", "tea", "--user", "ada")["hits"]
+
+
+@pytest.mark.parametrize("broken", ["entries_by_partition", "models", "a page of the list of tables"])
+def test_repair_copies_a_file_whose_broken_page_stops_the_check(cli: Cli, broken: str) -> None:
+    with Memory(cli.db, background=False, embedder="hash") as memory:
+        memory.for_user("ada").remember_many([f"Fact number {n} about bees." for n in range(300)])
+    with closing(sqlite3.connect(cli.db)) as db:
+        roots = dict(db.execute("SELECT name, rootpage FROM sqlite_master WHERE rootpage").fetchall())
+    content = bytearray(cli.db.read_bytes())
+    page = roots.get(broken) or content.index(b"CREATE TABLE records") // 4096 + 1
+    content[4096 * (page - 1) : 4096 * page] = b"\xa5" * 4096
+    cli.db.write_bytes(content)
+    rescued = cli("doctor", "--repair")
+    assert "Copied" in rescued.err
+    assert cli.db.with_name(f"{cli.db.name}.damaged").exists()
+    after = cli("doctor", "--json").json
+    assert not {flaw["check"] for flaw in after["flaws"]} & {"pages", "readable", "log"}
+    assert after["checked"]["entries"] == 300
 
 
 def test_reembed_moves_the_store_to_another_embedder(filled: Cli) -> None:

@@ -151,6 +151,8 @@ class _Examination:
         self._progress = progress
         self._embedder = embedder
         self._flaws: list[Flaw] = []
+        self._model: EmbeddingModel | None = None
+        self._can_embed = False
         self._edges: dict[str, list[tuple[str, str]]] = {type_: [] for type_ in ACYCLIC_TYPES}
         parts = ("partitions", "entries", "vectors", "versions", "links", "sessions", "turns", "jobs", "records")
         self._checked = dict.fromkeys(parts, 0)
@@ -175,9 +177,9 @@ class _Examination:
             self._flaws.append(Flaw(check=check, subject=subject, problem=problem, repairable=repairable))
 
     def _pages(self) -> None:
+        self._flaws += self._store.check()
         self._model = self._store.model()
         self._can_embed = _can_embed(self._store, self._embedder)
-        self._flaws += self._store.check()
 
     def _entries(self) -> None:
         partitions = self._store.partitions()

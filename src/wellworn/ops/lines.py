@@ -147,7 +147,7 @@ def is_unit_or_zero(vector: Vector) -> bool:
     """Whether ranking can use it: finite, and of length one (to rounding) or all zero."""
     if not np.isfinite(vector).all():
         return False
-    length = float(np.linalg.norm(vector))
+    length = float(np.linalg.norm(vector.astype(np.float64)))
     return length == 0 or abs(length - 1) < _UNIT_TOLERANCE
 
 

@@ -12,10 +12,11 @@ from functools import partial
 from typing import Any
 
 from wellworn.core.clock import from_micros
+from wellworn.core.errors import StoreCorrupt
 from wellworn.store import convert
 from wellworn.store.damage import TROUBLE
 from wellworn.store.port import Flaw
-from wellworn.store.sqlite.db import SqliteDb
+from wellworn.store.sqlite.db import BROKEN, SqliteDb, translation
 
 _NO_ENTRY = "entry NOT IN (SELECT no FROM entries)"
 _NO_END = "source NOT IN (SELECT no FROM entries) OR target NOT IN (SELECT no FROM entries)"
@@ -58,7 +59,16 @@ _ORPHANS = {
 
 
 def check_tables(db: SqliteDb) -> Iterator[Flaw]:
-    """Every flaw of the file itself."""
+    """Every flaw of the file itself. Where a broken page stops the search, that is the last one."""
+    try:
+        yield from _flaws(db)
+    except BROKEN as error:
+        if not isinstance(translation(error), StoreCorrupt):
+            raise
+        yield Flaw(check="pages", subject="file", problem=f"a page cannot be read: {error}", repairable=False)
+
+
+def _flaws(db: SqliteDb) -> Iterator[Flaw]:
     for (message,) in db.execute("PRAGMA integrity_check"):
         if message != "ok":
             yield Flaw(check="pages", subject="file", problem=str(message), repairable=False)
@@ -105,7 +115,7 @@ def mend_tables(db: SqliteDb) -> list[Flaw]:
     triggers = db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
     for name, _ in triggers:  # logs are append-only for everybody else
         db.execute(f"DROP TRIGGER {name}")
-    mended = [*_mend_rows(db), *(flaw for flaw in check_tables(db) if flaw.repairable)]
+    mended = [*_mend_rows(db), *(flaw for flaw in _flaws(db) if flaw.repairable)]
     for _, statement in triggers:
         db.execute(statement)
     for (no, partition, tags), _ in list(_tag_flaws(db)):

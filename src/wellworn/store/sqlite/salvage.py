@@ -8,6 +8,7 @@ that records name follow from the rows.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import tempfile
@@ -43,6 +44,8 @@ _IN_VAIN = 2_000
 _FARTHEST = 2_000_000
 """Row numbers that are looked up at most: a damaged number may be anything."""
 _PAGE_BYTES = 4096
+_PAGE_COUNT = 28
+"""Where the header of a file says how many pages it has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +60,7 @@ def salvage(source: Path, target: Path, *, secret: bytes | None = None, progress
     """Copy every readable row of a damaged file into a new one."""
     rows: dict[str, int] = {}
     lost: dict[str, int] = {}
-    Connections(target, durability="off", secret=secret).close()
+    Connections(target, durability="normal", secret=secret).close()
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".salvage-") as folder:
         copy = _copied(source, Path(folder))
         pattern = target.read_bytes()  # an empty store
@@ -179,6 +182,9 @@ def _put_list_of_tables(path: Path, pattern: bytes) -> None:
             if not start or any(pattern[cells : cells + 2]):  # in an empty store only the list of tables has rows
                 file.seek(start)
                 file.write(pattern[start : start + _PAGE_BYTES])
+        pages = file.seek(0, os.SEEK_END) // _PAGE_BYTES
+        file.seek(_PAGE_COUNT)
+        file.write(pages.to_bytes(4))
     Path(f"{path}-wal").unlink(missing_ok=True)  # it might bring a damaged page back
 
 
