@@ -14,9 +14,13 @@ from pathlib import Path
 import pytest
 
 from wellworn import Memory, Scope, StoreCorrupt, StoreError
+from wellworn.ops.backup import restore
+from wellworn.ops.doctor import rescue
+from wellworn.store.port import Selection
 from wellworn.store.sqlite import SqliteStore, connection, driver, log
 
 ADA = Scope(user="ada")
+KEY = "ab" * 32
 
 
 def remembered(path: Path, text: str = "The harbour opens at six.") -> Memory:
@@ -220,6 +224,48 @@ def test_a_file_that_cannot_be_changed_opens_for_reading() -> None:
     folder.rmdir()
 
 
+def test_a_link_is_followed_once_and_stays_a_link(tmp_path: Path) -> None:
+    pytest.importorskip("sqlcipher3", reason="the extra `encryption` is not installed")
+    real, link = tmp_path / "data" / "a.db", tmp_path / "links" / "b.db"
+    for one in (real, link):
+        one.parent.mkdir()
+    link.symlink_to(real)
+    with remembered(link) as memory:
+        assert {one.name for one in real.parent.iterdir()} == {"a.db", "a.db-wal", "a.db-shm"}
+        made = memory.admin.backup(tmp_path / "backups").made
+        memory.remember("The pilot boards at noon.", scope=ADA)
+    assert made is not None
+    assert [one.name for one in link.parent.iterdir()] == ["b.db"]
+    rescue(link)
+    restore(Path(made.path), link, force=True)
+    with Memory(real, embedder="hash", background=False) as memory:
+        assert len(memory.entries(scope=ADA)) == 1
+    driver.encrypt_file(link, KEY.encode())
+    assert link.is_symlink()
+    assert b"harbour" not in real.read_bytes()
+
+
+def test_a_relative_path_means_the_same_file_after_a_change_of_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        remembered(Path("m.db"), f"Said in {name}.").close()
+    monkeypatch.chdir(tmp_path / "a")
+    with Memory("m.db", embedder="hash", background=False) as memory:
+        monkeypatch.chdir(tmp_path / "b")
+        store = memory.engine.store
+        memory.remember("Said later in a.", scope=ADA)
+        with store.snapshot(), store.snapshot() as reader:  # more connections than there were
+            assert {entry.text for _, entry in reader.select(None, Selection())} == {"Said in a.", "Said later in a."}
+        made = memory.admin.backup().made
+    assert made is not None
+    assert Path(made.path).parent == tmp_path / "a" / "m.db.backups"
+    assert header(tmp_path / "a" / "m.db") == b"\x01\x01"
+    assert [one.name for one in (tmp_path / "b").iterdir()] == ["m.db"]
+
+
 HALF_MADE = """
 import os, sqlite3, sys, time
 db = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -284,9 +330,6 @@ def test_a_mark_stays_while_its_process_lives(tmp_path: Path) -> None:
         mark.touch()
     remembered(tmp_path / "a.db").close()
     assert [mark.exists() for mark in marks] == [True, False]
-
-
-KEY = "ab" * 32
 
 
 @pytest.fixture

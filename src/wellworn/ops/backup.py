@@ -65,7 +65,7 @@ class BackedUp:
 
 def folder_of(location: str | Path) -> Path:
     """Where the backups of a file lie unless another folder is named: beside it."""
-    return Path(f"{location}.backups")
+    return Path(f"{os.path.realpath(location)}.backups")
 
 
 def create(
@@ -78,7 +78,7 @@ def create(
         copied = "back up its schema with pg_dump, or copy it to a file with `wellworn move URL copy.db`"
         remedy = copied if "://" in store.location else "open the memory with a path"
         raise InvalidInput("backup", f"{store.location!r} is not a file", remedy)
-    folder, name = folder or folder_of(store.location), Path(store.location).stem
+    folder, name = folder or folder_of(store.path), store.path.stem
     if keep is not None and keep < 1:
         raise InvalidInput("keep", f"{keep} would keep none", "give at least 1")
     before = list_backups(folder, name)
@@ -138,6 +138,7 @@ def restore(path: Path, target: Path, *, force: bool = False) -> Backup:
     `<file>.before-restore`."""
     if target.exists() and not force:
         raise TransferError(f"{target} is there already; name another file, or use --force to replace it")
+    target = Path(os.path.realpath(target))
     with _unpacked(path, target.parent) as (header, file):
         take_place(file, target, Path(f"{target}.before-restore"))
     return header

@@ -35,6 +35,7 @@ whole store. Repair removes no entry.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import field, fields, replace
@@ -128,7 +129,7 @@ def repair(store: Store, embedder: Embedder | None, *, progress: Progress = unwa
 def rescue(location: str | Path, key: Key | None = None, *, progress: Progress = unwatched) -> tuple[Salvaged, Path]:
     """Put a copy with everything readable in the place of a file with broken pages; returns what was copied, and the
     name under which the damaged file is kept. Close every memory on it first."""
-    path = Path(location)
+    path = Path(os.path.realpath(location))
     made, kept = path.with_name(f".{path.name}.salvaged.part"), path.with_name(f"{path.name}.damaged")
     made.unlink(missing_ok=True)
     begun = path.exists() and kept.exists() and kept.samefile(path)  # and cut short: the log is there already

@@ -40,20 +40,21 @@ class SqliteStore(SqlStore):
     def __init__(self, path: str | Path, *, durability: str = "full", key: Key | None = None) -> None:
         super().__init__()
         self.location = str(path)
-        self._path = Path(path)
+        self.path = Path(os.path.realpath(path))
+        """The file itself: where a link leads, and the same after a change of the folder."""
         self._drop_files: Callable[[], object] = lambda: None
         if self.location == ":memory:":
             import tempfile
 
             folder, durability = tempfile.mkdtemp(prefix="wellworn-"), "off"
-            self._path = Path(folder) / "memory.db"
+            self.path = Path(folder) / "memory.db"
             self._drop_files = weakref.finalize(self, _drop_folder, folder, os.getpid())
         self._secret = key_of(key)
         self.encrypted = self._secret is not None
         try:
-            self._connections = Connections(self._path, durability=durability, secret=self._secret)
+            self._connections = Connections(self.path, durability=durability, secret=self._secret)
         except StoreCorrupt as error:
-            raise explained(self._path, self._secret, error) from error
+            raise explained(Path(path), self._secret, error) from error
         if not self._connections.read_only:
             for number in self._hidden():
                 self.clear_hidden(number)
@@ -116,7 +117,7 @@ class SqliteStore(SqlStore):
         """Copy what is readable of a damaged file into a new one."""
         from wellworn.store.sqlite.salvage import salvage
 
-        return salvage(self._path, path, secret=self._secret)
+        return salvage(self.path, path, secret=self._secret)
 
     def rekey(self, key: Key) -> None:
         """Encrypt an encrypted store with another key, in one transaction."""

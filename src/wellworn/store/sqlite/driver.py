@@ -100,6 +100,7 @@ def is_plain(path: Path) -> bool:
 def encrypt_file(path: Path, secret: bytes) -> None:
     """Encrypt a plain file that nobody else has open. It is replaced when the encrypted copy is whole; the blocks of the
     old file may stay readable on the disk until something else is written there."""
+    path = Path(os.path.realpath(path))
     made = path.with_name(f".{path.name}.encrypting.part")
     made.unlink(missing_ok=True)
     try:
