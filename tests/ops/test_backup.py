@@ -3,6 +3,7 @@ must not be."""
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
@@ -65,6 +66,27 @@ def test_only_so_many_are_kept_and_none_is_made_too_early(filled: Path) -> None:
             memory.admin.backup(keep=0)
     with pytest.raises(InvalidInput, match="not a file"):
         Memory(":memory:", embedder="hash").admin.backup()
+
+
+def test_two_files_of_one_name_share_a_folder_and_keep_their_backups(tmp_path: Path) -> None:
+    folder, day, made = tmp_path / "backups", timedelta(days=1), dict[str, str]()
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        with opened(tmp_path / name / "memory.db") as memory:
+            memory.remember(f"Said in {name}.", scope=ADA)
+            for _ in range(2):
+                one = memory.admin.backup(folder, keep=1).made
+                assert one is not None
+                made[name] = one.path
+            assert memory.admin.backup(folder, keep=1, every=day).made is None
+    assert {one.path for one in list_backups(folder)} == {*made.values()}
+    older = Path(made["a"])
+    line, _, packed = older.read_bytes().partition(b"\n")
+    values = {name: value for name, value in json.loads(line).items() if name != "store"}
+    older.write_bytes(json.dumps(values).encode() + b"\n" + packed)  # of a release that did not write down whose it is
+    with opened(tmp_path / "b" / "memory.db") as memory:
+        assert memory.admin.backup(folder, keep=1).removed == (made["b"],)
+    assert older.exists()
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "header", "empty"])

@@ -405,7 +405,7 @@ def backup_list(target: Target, folder: Folder = None) -> None:
     """List the backups of the memory's file, newest first."""
     from wellworn.ops.backup import folder_of, list_backups
 
-    found = list_backups(folder or folder_of(target.file), target.file.stem)
+    found = list_backups(folder or folder_of(target.file), target.file)
     rows = [(one.created_at, one.entries, one.bytes, "yes" if one.encrypted else "no", one.path) for one in found]
     shown = render.table(("made", "entries", "bytes", "encrypted", "file"), rows)
     target.answer({"backups": found}, shown, nothing="No backups. Make one with `wellworn backup create`.")

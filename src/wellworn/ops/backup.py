@@ -52,6 +52,8 @@ class Backup:
     """Of the database."""
     sha256: str
     encrypted: bool
+    store: str = ""
+    """Tells the file from others of its name: a hash of where it lies. Empty in backups of older releases."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +83,8 @@ def create(
     folder, name = folder or folder_of(store.path), store.path.stem
     if keep is not None and keep < 1:
         raise InvalidInput("keep", f"{keep} would keep none", "give at least 1")
-    before = list_backups(folder, name)
+    own = folder.resolve() == folder_of(store.path)  # elsewhere, one that does not tell may be another file's
+    before = [one for one in list_backups(folder, store.path) if one.store or own]
     if every is not None and before and now - before[0].created_at < every:
         return BackedUp(made=None, kept=len(before))
     try:
@@ -105,8 +108,8 @@ def create(
     return BackedUp(made=made, removed=tuple(one.path for one in old), kept=len(before) - len(old) + 1)
 
 
-def list_backups(folder: Path, name: str | None = None) -> list[Backup]:
-    """The backups in a folder, newest first: of one store, or of all. Other files are passed over."""
+def list_backups(folder: Path, of: Path | None = None) -> list[Backup]:
+    """The backups in a folder, newest first: of one file, or of all. What is no backup is passed over."""
     found: list[Backup] = []
     for path in sorted(folder.glob(f"*{ENDING}")) if folder.is_dir() else ():
         try:
@@ -114,7 +117,14 @@ def list_backups(folder: Path, name: str | None = None) -> list[Backup]:
                 found.append(_read_header(file, path))
         except (TransferError, OSError):
             continue
-    return sorted((one for one in found if name in (None, one.name)), key=lambda one: one.created_at, reverse=True)
+    if of is not None:
+        place, name = _place_of(of), Path(os.path.realpath(of)).stem
+        found = [one for one in found if one.store == place or (not one.store and one.name == name)]
+    return sorted(found, key=lambda one: one.created_at, reverse=True)
+
+
+def _place_of(path: Path) -> str:
+    return hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:16]
 
 
 def check(path: Path, *, open_store: Callable[[Path], SqliteStore] = SqliteStore) -> Backup:
@@ -160,6 +170,7 @@ def _made(store: SqliteStore, folder: Path, name: str, now: datetime) -> Backup:
             bytes=copy.stat().st_size,
             sha256=digest,
             encrypted=store.encrypted,
+            store=_place_of(store.path),
         )
         values = {key: value for key, value in to_plain(backup).items() if key != "path"}
         with beside(path) as out, copy.open("rb") as file:
