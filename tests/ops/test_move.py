@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli.conftest import Cli
-from contract.builders import make_partition, make_record, put
+from contract.builders import NOON, make_partition, make_record, put
 from contract.postgres import Server
 from wellworn import Memory
 from wellworn.core.errors import InvalidInput, TransferError
@@ -116,3 +117,21 @@ def test_the_command_moves_a_file(tmp_path: Path, postgres_server: Server) -> No
     assert "is encrypted" in cli("--db", url, "list").err
     missing = cli("move", str(tmp_path / "nothing.db"), url)
     assert (missing.code, "no file" in missing.err) == (2, True)
+
+
+def test_a_source_made_anew_at_the_same_path_is_moved_from_its_beginning(tmp_path: Path) -> None:
+    path = tmp_path / "here.db"
+    (tmp_path / "link.db").symlink_to(path)
+    with Memory(tmp_path / "there.db", embedder="hash") as there:
+        for hour, name in enumerate(("first", "second")):
+            with Memory(path, embedder="hash", background=False) as here:
+                put(here.engine.store, make_record(name, created_at=NOON + timedelta(hours=hour)))
+                for _ in range(2):
+                    brought(here, there)
+                with (
+                    Memory(tmp_path / "link.db", embedder="hash", background=False) as same,
+                    pytest.raises(InvalidInput, match="itself"),
+                ):
+                    brought(here, same)
+            path.unlink()
+        assert all(there.engine.store.record(make_partition(), "task", name) for name in ("first", "second"))

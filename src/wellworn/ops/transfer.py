@@ -142,7 +142,7 @@ def move(
 ) -> Moved:
     """Copy everything of one store into another, whose writer is given; `plain` lets that of an encrypted store pass through a
     plain temporary file."""
-    if source.location == target.location:
+    if _place_of(source) == _place_of(target):
         raise InvalidInput("target", f"{target.location!r} is the source itself", "name another store")
 
     def part(number: int) -> Progress:
@@ -183,10 +183,13 @@ def move(
 
 def _copy_records(source: Store, target: Store) -> int:
     """Jobs, tasks, events, model calls and settings, a page a transaction; it goes on where it was cut short."""
-    copied, tenant = 0, "default"
+    copied, tenant, place = 0, "default", _place_of(source)
+    oldest = [(one.no, one.created_at.isoformat()) for one in source.records(RecordFilter(order="oldest", limit=1))]
     while True:
-        done = next(iter(target.records(RecordFilter(kinds=[MOVED], keys=[source.location], tenant=tenant))), None)
-        after = 0 if done is None else int(done.body["after"])
+        done = next(iter(target.records(RecordFilter(kinds=[MOVED], keys=[place], tenant=tenant))), None)
+        first = tuple(done.body.get("oldest", ())) if done else ()
+        same = bool(first and oldest) and (first == oldest[0] or first[0] < oldest[0][0])  # else it was made anew
+        after = int(done.body["after"]) if done and same else 0
         page = source.records(RecordFilter(after=after, order="oldest", limit=PAGE))
         if not page:
             return copied
@@ -194,14 +197,18 @@ def _copy_records(source: Store, target: Store) -> int:
         mark = Record(
             tenant=tenant,
             kind=MOVED,
-            key=source.location,
-            body={"after": page[-1].no},
+            key=place,
+            body={"after": page[-1].no, "oldest": oldest[0]},
             created_at=page[-1].created_at,
             updated_at=page[-1].updated_at,
         )
         with target.transact() as tx:
             copied += sum(no is not None for no in tx.put_records(chosen, replace=False))
             tx.put_records([mark])
+
+
+def _place_of(store: Store) -> str:
+    return str(store.path) if isinstance(store, SqliteStore) else store.location
 
 
 # -- the lossless file -------------------------------------------------------------------------------------------------
