@@ -107,7 +107,10 @@ def test_a_file_is_encrypted_and_its_key_changed(filled: Cli, tmp_path: Path, mo
     says = {"first": "is encrypted, or no database: give its key", "second": "the key does not open"}
     for name in ("first", "second"):
         (tmp_path / name).write_text(f"the {name} passphrase")
+        index = filled.db.with_name(f"{filled.db.name}-index")
+        index.mkdir(exist_ok=True)
         filled.ok("admin", "rekey", "--new-key-file", str(tmp_path / name))
+        assert name == "second" or not index.exists()
         refused = filled("admin", "stats")
         assert refused.code == 2
         assert says[name] in refused.err

@@ -196,6 +196,33 @@ def test_what_a_killed_export_left_behind_is_removed_by_the_next(tmp_path: Path)
         assert [*tmp_path.glob(".*.part")] == []
 
 
+@pytest.mark.parametrize("work", ["move", "use a temporary store"])
+def test_what_a_killed_process_left_among_the_temporary_files_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: str
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    program = """
+import os, sys
+from wellworn import Memory
+from wellworn.ops.transfer import move
+source, target = (Memory(path, embedder='hash') for path in sys.argv[1:])
+source.for_user('ada').remember('x')
+if sys.argv[1] == ':memory:':
+    os._exit(1)
+parts = target.engine
+move(source.engine.store, parts.store, parts.writer, clock=parts.clock, progress=lambda done, total: os._exit(1))
+"""
+    source = ":memory:" if work != "move" else str(tmp_path / "a.db")
+    left = {**os.environ, "TMPDIR": str(temporary)}
+    subprocess.run([sys.executable, "-c", program, source, str(tmp_path / "b.db")], env=left, check=False)
+    assert [*temporary.iterdir()]
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    with remembered(tmp_path / "c.db") as memory:
+        memory.admin.backup()
+    assert [*temporary.iterdir()] == []
+
+
 def test_a_file_that_cannot_be_changed_opens_for_reading() -> None:
     """As a user without rights, in a child, because root may write everywhere."""
     folder = Path(tempfile.mkdtemp(prefix="wellworn-test-"))

@@ -6,7 +6,8 @@ with a layer, as --user, only what is there. Each command says it. Who is erased
 
 from __future__ import annotations
 
-import tempfile
+import os
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -115,11 +116,12 @@ def _tenant(target: Target) -> str:
 @contextmanager
 def _readable_copy(target: Target) -> Iterator[Memory]:
     """A memory on what can be read of a file that cannot be opened."""
+    from wellworn.ops.files import scratch
     from wellworn.store import key_in_environment
     from wellworn.store.sqlite.driver import key_of
     from wellworn.store.sqlite.salvage import salvage
 
-    with tempfile.TemporaryDirectory(prefix="wellworn-") as folder:
+    with scratch() as folder:
         copy = Path(folder) / "salvaged.db"
         salvage(target.file, copy, secret=key_of(key_in_environment()))
         with replace(target, db=str(copy)).open(whole=True) as memory:
@@ -156,6 +158,7 @@ def rekey(
             store.rekey(new_key_file)
     if not encrypted and secret is not None:
         encrypt_file(file, secret)
+        shutil.rmtree(f"{os.path.realpath(file)}-index", ignore_errors=True)  # which has its words in plain
     SqliteStore(file, key=new_key_file).close()  # it opens
     document = {"rekeyed": target.db}
     _answer(target, document, f"{target.place} is encrypted with the key in {new_key_file}.", of="the whole store")

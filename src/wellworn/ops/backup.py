@@ -15,7 +15,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,7 +26,7 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, StoreError, TransferError
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.ops.doctor import verify
-from wellworn.ops.files import beside, open_plain, part_of, sweep, take_place
+from wellworn.ops.files import beside, open_plain, scratch, sweep, take_place
 from wellworn.store.events import EVENT
 from wellworn.store.port import RecordFilter, Store
 from wellworn.store.sqlite import SqliteStore
@@ -157,8 +156,8 @@ def restore(path: Path, target: Path, *, force: bool = False) -> Backup:
 def _made(store: SqliteStore, folder: Path, name: str, now: datetime) -> Backup:
     while (path := folder / f"{name}-{now:%Y%m%dT%H%M%S%fZ}{ENDING}").exists():
         now += timedelta(microseconds=1)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=part_of(path), suffix=".part") as scratch:
-        copy = Path(scratch) / "copy.db"
+    with scratch(path) as place:
+        copy = Path(place) / "copy.db"
         entries = store.copy_to(copy)
         with copy.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -196,10 +195,8 @@ def _read_header(file: BinaryIO, path: Path) -> Backup:
 def _unpacked(path: Path, beside_: Path | None) -> Iterator[tuple[Backup, Path]]:
     """The database of a backup in a temporary file, if it is what was backed up."""
     try:
-        folder = beside_ or Path(tempfile.gettempdir())
-        prefix = part_of(folder / "wellworn-restoring")
-        with tempfile.TemporaryDirectory(dir=folder, prefix=prefix, suffix=".part") as scratch:
-            target, digest = Path(scratch) / "memory.db", hashlib.sha256()
+        with scratch(beside_ and beside_ / "wellworn-restoring") as place:
+            target, digest = Path(place) / "memory.db", hashlib.sha256()
             with open_plain(path) as file:
                 header = _read_header(file, path)
                 with gzip.GzipFile(fileobj=file) as packed, target.open("wb") as out:

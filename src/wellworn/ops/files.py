@@ -41,11 +41,18 @@ def part_of(path: Path) -> str:
 
 def sweep(folder: Path, begin: str = ".") -> None:
     """Remove unfinished files whose names begin like this, of processes that are dead."""
-    with suppress(OSError):
-        for left in folder.glob(f"{glob.escape(begin)}*.part"):
-            maker = _MAKER.search(left.name)
-            if maker is not None and not process_runs(int(maker[1])):
+    for left in folder.glob(f"{glob.escape(begin)}*.part"):
+        maker = _MAKER.search(left.name)
+        if maker is not None and not process_runs(int(maker[1])):
+            with suppress(OSError):
                 shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+
+
+def scratch(place: Path | None = None) -> tempfile.TemporaryDirectory[str]:
+    """A folder for a while, named like this place; without one, among the temporary files. What dead processes left of
+    the same name is removed: it may hold in plain text what is encrypted elsewhere."""
+    place = place or Path(tempfile.gettempdir()) / "wellworn"
+    return tempfile.TemporaryDirectory(dir=place.parent, prefix=part_of(place), suffix=".part")
 
 
 @contextmanager

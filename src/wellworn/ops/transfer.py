@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -29,7 +28,7 @@ from wellworn.ingest.validate import shown
 from wellworn.learning.records import OUTCOME, POLICY, RECALL
 from wellworn.ops import lines as json_lines
 from wellworn.ops.bundle import Bundle, Loaded, Written, admit, coherent
-from wellworn.ops.files import beside, open_plain
+from wellworn.ops.files import beside, open_plain, scratch
 from wellworn.ops.markdown import export_folder, load_folder
 from wellworn.store.port import EmbeddingModel, Record, RecordFilter, Replaced, Store, StoreReader
 from wellworn.store.sqlite import SqliteStore
@@ -74,7 +73,7 @@ def export_to(
     except StoreCorrupt:
         if not isinstance(store, SqliteStore):
             raise
-    with tempfile.TemporaryDirectory(prefix="wellworn-") as folder:  # broken pages: what is readable of the file
+    with scratch() as folder:  # broken pages: what is readable of the file
         copy = Path(folder) / "salvaged.db"
         lost = store.salvage_to(copy).lost
         salvaged = store.like(copy)
@@ -157,7 +156,7 @@ def move(
             lines = file.readlines()[1:-1]  # without the header and the seal, which hold times and counts
         return sorted(hashlib.sha256(line).digest() for line in lines)
 
-    with tempfile.TemporaryDirectory(prefix="wellworn-") as folder:
+    with scratch() as folder:
         wanted = exported(source, Path(folder) / "source.jsonl", 0, plain)
         loaded: Loaded = load_from(
             target, writer, Path(folder) / "source.jsonl", format="jsonl", scope=None, progress=part(1)

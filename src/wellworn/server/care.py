@@ -6,7 +6,6 @@ What concerns a whole tenant is refused to a key that is bound to a part of it.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, fields
 from datetime import timedelta
@@ -22,6 +21,7 @@ from wellworn.core.values import LearningStatus, Receipt, Stats
 from wellworn.ingest.validate import as_time, checked_job_state
 from wellworn.jobs.queue import list_jobs
 from wellworn.ops.doctor import Report
+from wellworn.ops.files import scratch
 from wellworn.ops.retention import Expired, RetentionPolicy, SignedReceipt
 from wellworn.ops.transfer import Loaded
 from wellworn.server import bodies, keys, wire
@@ -250,7 +250,7 @@ def _info(key: keys.ApiKey) -> wire.KeyInfo:
 def export(call: Admin, vectors: bool = True) -> StreamingResponse:
     """Everything that the scope sees, or of the whole tenant if no layer is named, as a file for `/v1/load`."""
     _refuse_encrypted(call, "export", "`wellworn admin export --plain`")
-    folder = tempfile.TemporaryDirectory(prefix="wellworn-")
+    folder = scratch()
     try:
         file = Path(folder.name) / "export.jsonl"
         with call.service.long():
@@ -280,7 +280,7 @@ def export(call: Admin, vectors: bool = True) -> StreamingResponse:
 async def load(call: EachTime, request: Request) -> Response:
     """Read an export back. Nothing is written outside the scope; what is there already is skipped."""
     _refuse_encrypted(call, "load", "`wellworn admin load`")
-    with call.service.long(), tempfile.TemporaryDirectory(prefix="wellworn-") as folder:
+    with call.service.long(), scratch() as folder:
         file = Path(folder) / "export.jsonl"
         with file.open("wb") as opened:
             async for data in request.stream():

@@ -46,7 +46,7 @@ class SqliteStore(SqlStore):
         if self.location == ":memory:":
             import tempfile
 
-            folder, durability = tempfile.mkdtemp(prefix="wellworn-"), "off"
+            folder, durability = tempfile.mkdtemp(prefix=f".wellworn.{os.getpid()}-", suffix=".part"), "off"
             self.path = Path(folder) / "memory.db"
             self._drop_files = weakref.finalize(self, _drop_folder, folder, os.getpid())
         self._secret = key_of(key)

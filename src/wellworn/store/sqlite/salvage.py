@@ -61,7 +61,7 @@ def salvage(source: Path, target: Path, *, secret: bytes | None = None, progress
     rows: dict[str, int] = {}
     lost: dict[str, int] = {}
     Connections(target, durability="normal", secret=secret).close()
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".salvage-") as folder:
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         copy = _copied(source, Path(folder))
         pattern = target.read_bytes()  # an empty store
         with closing(connect(target, secret, isolation_level=None)) as new:
