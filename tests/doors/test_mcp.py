@@ -20,6 +20,7 @@ import pytest
 from wellworn import Memory
 from wellworn.core.errors import InvalidInput, MissingExtra, ScopeError
 from wellworn.core.fence import NOTHING, UNSURE
+from wellworn.store.values import RecordFilter
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
@@ -261,6 +262,28 @@ def test_hidden_characters_and_fences_do_not_reach_the_model(memory: Memory) -> 
         assert "\x1b" not in shown.model_dump_json()
 
     play(memory, story)
+
+
+def test_secrets_are_masked_on_the_way_in_and_out(memory: Memory) -> None:
+    old, new = "sk_live_51Hxyzabc123DEF456ghi789", "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    id = memory.remember(f"The Stripe key of Ada is {old}.", kind="fact")[0]
+
+    async def story(call: Call, client: Client) -> None:
+        given = await call("memory_remember", text=f"The GitHub token of Ada is {new}.")
+        assert memory.get(given["ids"][0]).text == "The GitHub token of Ada is [API_KEY]."
+        found = await call("memory_search", query=f"Is {new} the GitHub token or the Stripe key of Ada?")
+        assert sorted(texts(found)) == ["The GitHub token of Ada is [API_KEY].", "The Stripe key of Ada is [API_KEY]."]
+        await call("memory_feedback", recall_id=found["recall_id"], refined=f"Whose is {new}?")
+        await call("task_start", query=f"Deploy with {new}")
+        await call("session_end", turns=[{"role": "user", "text": f"I prefer vim over nano. My key is {new}."}])
+        read = [await client.read_resource(uri) for uri in (f"memory://entries/{id}", "memory://entries")]
+        assert old not in str(read)
+        assert id in str(read)
+
+    play(memory, story)
+    memory.engine.learner.log.flush()
+    logged = [str(record.body) for record in memory.engine.store.records(RecordFilter())]
+    assert not any(new in text for text in logged)
 
 
 def test_entries_and_sessions_are_resources(memory: Memory) -> None:

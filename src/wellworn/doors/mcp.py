@@ -24,6 +24,7 @@ from wellworn.core.fence import EVEN_ODDS, MIN_CONFIDENCE, NOTHING, UNSURE, esca
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Hit, Kind, Trust, fence_item
 from wellworn.core.wellformed import HIDDEN, clean_text, visible_json
+from wellworn.doors import without_secrets
 
 if TYPE_CHECKING:  # the memory loads when it is opened, the bank with the first task
     from wellworn.memory import Memory
@@ -176,9 +177,7 @@ class MemoryTools:
     ) -> Found:
         """Search what is remembered about the user, the project and earlier work."""
         memory = self._opened("read")
-        found = memory.recall(
-            clean_text(query), k=k, kind=kind, as_of=as_of, min_confidence=self._min_confidence or None
-        )
+        found = memory.recall(_told(query), k=k, kind=kind, as_of=as_of, min_confidence=self._min_confidence or None)
         sure = 1.0 if found.confidence is None else found.confidence
         note = NOTHING if not found.hits else UNSURE if sure < EVEN_ODDS else ""
         memories = [_shown(place, hit) for place, hit in enumerate(found)]
@@ -196,7 +195,7 @@ class MemoryTools:
         memory = self._opened("write")
         if replaces is not None:
             memory.get(replaces)
-        ids = memory.remember(clean_text(text), kind=kind, tags=tags or [], trust=trust)
+        ids = memory.remember(_told(text), kind=kind, tags=tags or [], trust=trust)
         if replaces is not None and replaces not in ids:
             memory.supersede(replaces, ids[0])
         return Stored(ids=ids)
@@ -205,7 +204,7 @@ class MemoryTools:
         self, query: Query, k: Annotated[int, Field(description="How many to begin with.")] = 5
     ) -> Conclusion:
         """Answer a question that needs several memories: a conclusion and the chain of memories it rests on."""
-        found = self._opened("read").reason(clean_text(query), k=k)
+        found = self._opened("read").reason(_told(query), k=k)
         chain = {step.entry.id: step.entry for step in found.path}
         return Conclusion(
             recall_id=found.recall.id,
@@ -224,6 +223,7 @@ class MemoryTools:
     ) -> Reported:
         """Say which memories of a search helped, so that the next search is better. Give exactly one of the options."""
         memory = self._opened("write")
+        refined = None if refined is None else _told(refined)
         return Reported(new=memory.outcome(recall_id, cited=cited, used=used, refined=refined, success=success))
 
     def memory_forget(
@@ -245,7 +245,7 @@ class MemoryTools:
         tags: Tags = None,
     ) -> Changed:
         """Correct a memory that was stored wrongly; the former text stays in its history."""
-        given: dict[str, Any] = {"text": None if text is None else clean_text(text), "kind": kind, "tags": tags}
+        given: dict[str, Any] = {"text": None if text is None else _told(text), "kind": kind, "tags": tags}
         entry = self._opened("write").edit(id, **{name: value for name, value in given.items() if value is not None})
         return Changed(id=entry.id, text=_cleaned(entry.text), kind=entry.kind, tags=entry.tags)
 
@@ -259,7 +259,7 @@ class MemoryTools:
             raise InvalidInput("turns", "is missing", 'give what was said, as in [{"role": "user", "text": "…"}]')
         memory, name = self._opened("write"), session_id or _new_id()
         session = memory.session(name)
-        session.add_turns([(turn["role"], clean_text(turn["text"])) for turn in turns or ()])
+        session.add_turns([(turn["role"], _told(turn["text"])) for turn in turns or ()])
         written = [one for reflection in memory.reflect(name) for one in reflection.memories]
         session.end()  # afterwards, so that no worker elsewhere reads it first and what was written is known here
         return EndedSession(
@@ -277,7 +277,7 @@ class MemoryTools:
         """Begin a task and get what worked or failed in similar tasks. Call task_finish when it is over."""
         bank, name = _bank(self._opened("write")), task_id or _new_id()
         bank.abandon(name, why="another task was begun under its name")
-        work = bank.begin(task_id=name, query=clean_text(query), domain=domain, k=k)
+        work = bank.begin(task_id=name, query=_told(query), domain=domain, k=k)
         return StartedTask(task_id=name, advice=[_shown(place, hit) for place, hit in enumerate(work.hits)])
 
     def task_finish(
@@ -474,9 +474,14 @@ def _memory(place: int, entry: Entry, *, outdated: bool = False) -> ShownMemory:
     )
 
 
+def _told(text: str) -> str:
+    """Text from a model: without secrets, and without what nobody sees."""
+    return without_secrets(clean_text(text))
+
+
 def _cleaned(text: str) -> str:
-    """Text for a model: what reads like a fence is escaped, what nobody sees is left out; lines stay lines."""
-    return "\n".join(escape(line) for line in text.splitlines())
+    """Text for a model: no secrets, what reads like a fence is escaped, what nobody sees left out; lines stay lines."""
+    return "\n".join(escape(line) for line in without_secrets(text).splitlines())
 
 
 def _line(text: str) -> str:
@@ -484,5 +489,7 @@ def _line(text: str) -> str:
 
 
 def _document(value: object) -> str:
-    """A JSON document in which characters that nobody sees are escaped."""
-    return visible_json(json.dumps(to_plain(value), ensure_ascii=False))
+    """A JSON document without secrets, in which characters that nobody sees are escaped."""
+    from wellworn.ingest.scrub import scrubbed_json
+
+    return visible_json(json.dumps(scrubbed_json(to_plain(value), without_secrets), ensure_ascii=False))

@@ -39,6 +39,7 @@ _HINT = regex(
 _MARK = ""
 """The type of what is a placeholder already: before all others, and nothing to mask."""
 _TYPES = "PRIVATE_KEY JWT API_KEY URL_SECRET SECRET EMAIL IBAN CARD SSN IP PHONE".split()  # noqa: SIM905
+SECRETS = frozenset(_TYPES[:5])
 _RANK = {type_: rank for rank, type_ in enumerate((_MARK, *_TYPES))}
 """The surest first: where two findings overlap, the earlier type stays; types of the stricter level come last."""
 _INVISIBLE = regex("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
