@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from wellworn import Memory
+from wellworn.cli import agents
 from wellworn.cli.agents import run_line
 from wellworn.tasks.judge import judge
 from wellworn.tasks.trajectory import trajectory_in
@@ -335,6 +339,52 @@ def test_a_hook_keeps_what_lasts_and_not_the_order(cli: Cli) -> None:
         cli.ok("hook", "pre-task", stdin=json.dumps({"session_id": "s1", "prompt": prompt}))
     cli.ok("hook", "session-end", stdin=json.dumps({"session_id": "s1"}))
     assert [one["text"] for one in cli.json("list", "--kind", "fact")["entries"]] == ["The tests run with make check."]
+
+
+SECRETS = (
+    "sk-proj-abcd1234EFGH5678ijkl9012MNOP",
+    "hunter2-Prod!99",
+    "s3cr3tPw",
+    "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+)
+
+
+@pytest.mark.parametrize("option", ["mask", "keep"])
+def test_secrets_are_masked_in_what_hooks_store_log_and_show(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    monkeypatch.setenv("WELLWORN_SECRETS", option)
+    key, password, in_url, token = SECRETS
+    prompt(cli, "s1", f"Our staging API key is {key} and the staging host is stage.example.com.")
+    prompt(cli, "s1", f"We use postgres://admin:{in_url}@db.internal:5432/app. The database password is {password}.")
+    cli.remember(f"The release bot deploys with {token} from ada@example.com.", "--embedder", "static")  # a person asks
+    asked = "Which host, database and release bot do we use in staging?"
+    shown = prompt(cli, "s2", asked) + prompt(cli, "s2", f"Deploy to the staging host with {key}", "--json")
+    stored = b"".join(file.read_bytes() for file in cli.db.parent.glob("memory.db*")).decode("latin-1")
+    kept = option == "keep"
+    assert [secret in shown + stored.replace(token, "") for secret in SECRETS] == [kept] * 4
+    assert ("The release bot deploys with [API_KEY] from ada@example.com." in shown) is not kept
+    assert "stage.example.com" in shown
+
+
+@pytest.mark.parametrize("said", ["{}", "token: {}", "My GitHub token is {}."])
+def test_a_prompt_that_is_nothing_but_a_secret_is_no_memory(cli: Cli, said: str) -> None:
+    prompt(cli, "s1", said.format(SECRETS[-1]))
+    assert not cli.db.exists() or cli.json("list", *MEANINGS)["entries"] == []
+
+
+def test_a_busy_store_is_read_and_nobody_waits_for_it(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    prompt(cli, "s1", "I prefer tabs over spaces.")
+    monkeypatch.setattr(agents, "WAIT_S", 0.0)
+    with Memory(cli.db), closing(sqlite3.connect(cli.db)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for text in ("Tabs or spaces?", "I prefer vim over nano. Tabs or spaces?"):
+            given = json.dumps({**ASKED, "session_id": "s1", "prompt": text})
+            answer = cli.ok("hook", "pre-task", *MEANINGS, stdin=given)
+            assert "The user prefers tabs over spaces." in answer.out
+            assert answer.err.count("\n") == 1
+            assert "continuing without memory: Store" in answer.err
+        assert "StoreBusy" in over(cli, "SessionEnd")
 
 
 def test_what_an_interrupted_agent_was_told_is_kept_at_the_end_of_its_session(cli: Cli) -> None:

@@ -13,8 +13,8 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,10 +22,13 @@ from typing import TYPE_CHECKING, Any
 from wellworn.cli import render
 from wellworn.cli.edge import DASH, can_ask, read_object, reported
 from wellworn.cli.target import SHARED, Target, opened, target_of
-from wellworn.core.errors import InvalidInput, MissingExtra, NotFound
+from wellworn.core.errors import InvalidInput, MissingExtra, NotFound, StoreError
 from wellworn.core.fence import MIN_CONFIDENCE, fenced_block
+from wellworn.core.locks import patience
+from wellworn.core.plain import to_plain
 from wellworn.core.values import Hit, Kind, Turn, fence_item
 from wellworn.core.wellformed import counted
+from wellworn.doors import without_secrets
 
 if TYPE_CHECKING:
     from wellworn.memory import Memory
@@ -34,6 +37,10 @@ if TYPE_CHECKING:
 SHOWN = ("task_id", "id", "state", "verdict", "entry_ids", "fault")
 SAY = "give --success, --failure or --exit-code, a step with ok, error or exit_code, or a transcript_path"
 MAX_PROMPT_CHARS = 20_000
+MOST_NAMING = 2
+"""Words beside a secret that only name it ("My GitHub token is …"): the prompt tells nothing else."""
+WAIT_S, MODEL_WAIT_S = 1.0, 30.0
+"""How long a hook waits for a store that others write to: a person waits for the hook, a model has cost more already."""
 KNOWN = 3
 KNOWN_KINDS: tuple[Kind, ...] = ("fact", "preference", "pattern", "note", "summary")
 """What is shown beside strategies and guardrails; earlier prompts by themselves are not."""
@@ -76,6 +83,21 @@ def harmless(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+@contextmanager
+def _working(target: Target, llm: str | None = None) -> Iterator[ReasoningBank]:
+    """The bank of a hook. What it cannot write for a while it leaves: while it works, and again when it closes."""
+    wait_s = MODEL_WAIT_S if _is_model(llm) else WAIT_S
+    with ExitStack() as stack:
+        with patience(wait_s):
+            bank = stack.enter_context(opened(target, new=True, llm=llm))
+        try:
+            with patience(wait_s):
+                yield bank
+        finally:
+            with patience(wait_s):
+                stack.close()
+
+
 @harmless
 def pre_task(
     target: Target,
@@ -86,30 +108,50 @@ def pre_task(
     llm: str | None = None,
 ) -> None:
     """`wellworn hook pre-task`."""
-    from wellworn.ingest.terms import content_words  # here: numpy counts the threads it may start when it is imported
+    from wellworn.ingest.pii.find import PLACEHOLDER  # here: numpy counts the threads it may start when it is imported
+    from wellworn.ingest.scrub import scrubbed_json
+    from wellworn.ingest.terms import content_words
     from wellworn.ingest.utterance import only_reacts
 
     given = {} if query is not None else read_object(DASH)
-    asked = (query if query is not None else _word(given, "prompt", "query"))[:MAX_PROMPT_CHARS]
+    said = (query if query is not None else _word(given, "prompt", "query"))[:MAX_PROMPT_CHARS]
     name = task_id or _word(given, "session_id", "task_id") or "task"
-    if not asked.strip():
+    if not said.strip():
         raise InvalidInput("--query", "is missing", 'give it, or pipe in {"prompt": …}')
-    if "prompt" in given and only_reacts(content_words(asked), asked):  # "ok", "thanks": nothing to look up
+    asked = without_secrets(said)
+    left = asked if asked == said else PLACEHOLDER.sub("", asked)
+    words = content_words(left)
+    if "prompt" in given and only_reacts(words, left):  # "ok", "thanks", a key alone: nothing to look up
         return
-    with opened(target, new=True) as bank:
-        bank.abandon(name, keep=False)  # it never came to its end, so nothing is known of it
+    session = _word(given, "session_id") if "prompt" in given else ""
+    with _working(target) as bank:
+        with suppress(StoreError):  # a store that is busy can be read
+            bank.abandon(name, keep=False)  # it never came to its end, so nothing is known of it
+            if session and _is_model(llm):
+                _read_prompts(bank.memory, session)
         agent = target.scope.agent or ""
         work = bank.begin(task_id=name, query=asked, agent_id=agent, domain=domain, k=k)
-        hits = [*work.hits, *(_known(bank.memory, target, asked, given, llm) if "prompt" in given else ())]
-    if target.json:
-        render.print_json({"task_id": name, "id": work.task.id if work.task else "", "hits": hits})
-    elif hits:
-        items = [fence_item(hit.entry, outdated=hit.outdated) for hit in hits]
-        sys.stdout.write(fenced_block(items, max_tokens=1500) + "\n")
+        hits = [*work.hits, *(_known(bank.memory, asked) if "prompt" in given else ())]
+        if target.json:
+            shown = to_plain({"task_id": name, "id": work.task.id if work.task else "", "hits": hits})
+            render.print_json(scrubbed_json(shown, without_secrets))
+        elif hits:
+            items = [fence_item(hit.entry, outdated=hit.outdated) for hit in hits]
+            items = [replace(item, text=without_secrets(item.text)) for item in items]
+            sys.stdout.write(fenced_block(items, max_tokens=1500) + "\n")
+        if session and (asked == said or len(words) > MOST_NAMING):
+            _keep(bank.memory, target, asked, session, llm)
+        if not work.stored:
+            raise StoreError("the store cannot be written to now, so this task teaches nothing")
 
 
-def _known(memory: Memory, target: Target, prompt: str, given: Mapping[str, Any], llm: str | None) -> list[Hit]:
-    """What is known that bears on a prompt. A prompt that tells something is kept; most only ask for work.
+def _known(memory: Memory, prompt: str) -> list[Hit]:
+    """What is known that bears on a prompt."""
+    return memory.recall(prompt, k=KNOWN, kind=KNOWN_KINDS, min_confidence=MIN_CONFIDENCE).hits
+
+
+def _keep(memory: Memory, target: Target, prompt: str, session: str, llm: str | None) -> None:
+    """Keep a prompt that tells something; most only ask for work.
 
     Rules read it at once, so that no other session misses it. A model takes longer: it reads when the agent stops, and
     rules read only what is left of a turn that never came to its end.
@@ -117,16 +159,11 @@ def _known(memory: Memory, target: Target, prompt: str, given: Mapping[str, Any]
     from wellworn.ingest.session import Session
     from wellworn.reflection.rules import extract
 
-    session, engine = _word(given, "session_id"), memory.engine
-    if session and _is_model(llm):
-        _read_prompts(memory, session)
-    known = memory.recall(prompt, k=KNOWN, kind=KNOWN_KINDS, min_confidence=MIN_CONFIDENCE).hits
-    said = Turn(session_id=session, number=0, role="user", text=prompt, at=engine.clock())
-    if session and extract([said])[0]:
+    engine = memory.engine
+    if extract([Turn(session_id=session, number=0, role="user", text=prompt, at=engine.clock())])[0]:
         Session(engine.writer, engine.store, scope=target.scope, session_id=session, watch=None).add("user", prompt)
         if not _is_model(llm):
             _read_prompts(memory, session)
-    return known
 
 
 def _is_model(llm: str | None) -> bool:
@@ -152,7 +189,7 @@ def post_task(
     """`wellworn hook post-task`."""
     given = read_object(trajectory_file or DASH)
     name = task_id or _word(given, "session_id", "task_id") or "task"
-    with opened(target, new=True, llm=llm) as bank:
+    with _working(target, llm) as bank:
         if session := _word(given, "session_id"):
             _read_prompts(bank.memory, session)
         work = _work(given)
@@ -163,7 +200,7 @@ def post_task(
     if target.json:
         render.print_json(out and {name: getattr(out, name) for name in SHOWN})
     elif out is not None:
-        render.say(f"{name}: {out.verdict.outcome}, {counted(len(out.entry_ids), 'items')} learned")
+        render.say(f"{name}: {out.verdict.outcome}, {out.fault or counted(len(out.entry_ids), 'items') + ' learned'}")
     elif work.steps:
         render.say(f"{name}: it is not clear how it went, so nothing was learned; say it with --success or --failure")
     else:
@@ -177,7 +214,7 @@ def session_end(target: Target, llm: str | None = None) -> None:
     session = _word(read_object(DASH), "session_id")
     if not session:
         raise InvalidInput("session_id", "is missing", 'pipe in {"session_id": …}')
-    with opened(target, new=True, llm=llm) as bank:
+    with _working(target, llm) as bank:
         bank.abandon(session, keep=False)
         _read_prompts(bank.memory, session)
         with suppress(NotFound):  # no prompt was kept

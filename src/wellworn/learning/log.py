@@ -23,7 +23,7 @@ from typing import Any
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, WellwornError
-from wellworn.core.locks import ForkLock
+from wellworn.core.locks import ForkLock, patience
 from wellworn.core.values import Entry, Partition, Scope
 from wellworn.ingest.validate import checked_flag, checked_fraction, checked_places, checked_query
 from wellworn.learning.records import LoggedRecall, add_recalls, logged_recall
@@ -155,7 +155,8 @@ def _flush_regularly(log: weakref.ref[LearningLog], wake: threading.Event) -> No
         alive = log()
         if alive is None:
             return
-        alive.flush()
+        with patience(FLUSH_AFTER_S):  # there is a next time; who closes the file waits for this one
+            alive.flush()
         del alive
 
 

@@ -106,10 +106,12 @@ class Connections:
                 if version_of(writer) != len(MIGRATIONS):
                     raise StoreError(f"{str(self._path)!r} is of an older release and cannot be changed; copy it first")
                 return
-            writer.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file; has no effect on any other
-            migrate(writer)
-            self._held.seals = not self.log_missing and self._synchronous != "OFF"
-            begin_log(writer, self._path, BUSY_TIMEOUT_S)
+            with _busy_timeout(writer, wait_s := patience_left(BUSY_TIMEOUT_S)):
+                if version_of(writer) != len(MIGRATIONS):  # else it need not be written to, which others may do
+                    writer.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file; has no effect on any other
+                    migrate(writer)
+                self._held.seals = not self.log_missing and self._synchronous != "OFF"
+                begin_log(writer, self._path, wait_s)
 
     def _connect(self) -> SqliteDb:
         how = "?mode=rw"
