@@ -10,7 +10,7 @@ import pytest
 from wellworn.tasks import ReasoningBank, Trajectory
 from wellworn.tasks.calls import FROM_TASK, ToolCall, followed
 
-from .world import a_call, a_try, corrected
+from .world import Clock, a_call, a_try, corrected, stuck
 
 BUSY = a_try(
     "Get the log",
@@ -61,6 +61,53 @@ def test_what_failed_loses_although_the_task_succeeded(bank: ReasoningBank) -> N
     assert (item.success_count, item.failure_count, item.usage_count) == (0, 1, 1)
     assert item.confidence == pytest.approx(0.2)
     assert id not in [hit.entry.id for hit in bank.retrieve("Create user dan")]
+
+
+RUN = "Run the tests"
+MAKE, JUST = {"command": "make check"}, {"command": "just test"}
+
+
+def does(bank: ReasoningBank, query: str, *steps: dict[str, object]) -> list[str]:
+    """What was shown at a task that went well in the end."""
+    out = bank.run_task(task_id="t", query=query, k=3, execute=lambda _: a_try(query, *steps, verdict=True))
+    return [hit.text for hit in out.recall.hits] if out.recall else []
+
+
+def test_advice_that_was_not_followed_is_as_before(bank: ReasoningBank) -> None:
+    does(bank, RUN, a_call("Bash", **MAKE))
+    (before,) = bank.items()
+    assert does(bank, RUN, a_call("Bash", **JUST)) == [before.text]
+    assert bank.item(before.id) == before
+    assert does(bank, RUN, a_call("Bash", **MAKE))
+    assert bank.item(before.id).confidence > before.confidence
+
+
+def test_another_way_where_the_old_one_failed_takes_its_place_at_once(bank: ReasoningBank, clock: Clock) -> None:
+    for _ in range(4):
+        does(bank, RUN, a_call("Bash", **MAKE))
+    gone = a_call("Bash", error="make: *** No rule to make target 'check'.  Stop.", **MAKE)
+    assert "make check" in does(bank, RUN, gone, a_call("Bash", **JUST))[0]
+    clock.forward(seconds=1)
+    assert 'Call Bash(command="just test")' in does(bank, RUN, a_call("Bash", **JUST))[0]
+    assert [item.kind for item in bank.items()] == ["strategy"]
+
+
+def test_a_guardrail_loses_when_its_call_works_and_gains_only_where_it_was_heeded(bank: ReasoningBank) -> None:
+    stuck_at("bob", bank)
+    (guardrail,) = bank.items()
+    assert guardrail.kind == "guardrail"
+    for name, call in (("ann", a_call("list_pages")), ("eve", a_call("create_user", name="eve", role="admin"))):
+        before = bank.item(guardrail.id)
+        assert guardrail.text in does(bank, f"Create user {name} with the panel", call)
+        assert (bank.item(guardrail.id) == before) is (name == "ann")
+    heeded = bank.item(guardrail.id)
+    assert heeded.confidence > guardrail.confidence
+    assert guardrail.text in does(bank, stuck("dan").query, a_call("create_user", name="dan", role="Admin"))
+    assert bank.item(guardrail.id).confidence == pytest.approx(heeded.confidence - 0.3)
+
+
+def stuck_at(name: str, bank: ReasoningBank) -> None:
+    bank.run_task(task_id="t0", query=stuck(name).query, execute=lambda _: stuck(name))
 
 
 def test_an_unsure_verdict_keeps_nothing_and_changes_nobody(bank: ReasoningBank) -> None:

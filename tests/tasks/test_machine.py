@@ -60,7 +60,7 @@ class Lives(RuleBasedStateMachine):
     def _do(self, number: int, success: bool) -> Any:  # a trajectory
         """Every attempt teaches one item of its own."""
         step = a_call(f"tool{number}", error="" if success else "no", x=1)
-        return a_try(f"task number{number}", step, verdict=success)
+        return a_try(f"task number{number}", step, verdict=success, used=(0,))
 
     @rule(success=st.booleans())
     def run(self, success: bool) -> None:
@@ -144,7 +144,7 @@ class Lives(RuleBasedStateMachine):
             elif task.state == "judging":
                 ahead[bool(task.done.verdict)].update(task.shown)
         for entry in self.bank.items(limit=10_000):
-            assert entry.usage_count == uses[entry.id]
+            assert uses[entry.id] <= entry.usage_count <= uses[entry.id] + sum(one[entry.id] for one in ahead.values())
             for success, count in ((True, entry.success_count), (False, entry.failure_count)):
                 least = judged[success][entry.id]
                 assert least <= count <= least + ahead[success][entry.id]

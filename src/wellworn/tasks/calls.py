@@ -322,3 +322,9 @@ def followed(advice: Sequence[ToolCall], trajectory: Trajectory) -> bool | None:
         ):
             worked = bool(worked) or not trajectory.steps[places[end - 1]].failed
     return worked
+
+
+def tried(calls: Sequence[ToolCall], trajectory: Trajectory) -> bool:
+    """Whether the work attempts what one of these calls does, with whatever arguments."""
+    wanted = [Step(action=call.tool, arguments=call.args) for call in calls]
+    return any(same_attempt(one, step) for one in wanted for step in trajectory.steps if step.action)

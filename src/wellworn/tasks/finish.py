@@ -19,7 +19,7 @@ from wellworn.learning.log import FAILURE_STEP, OutcomeInput, judged
 from wellworn.store.events import Event, audit
 from wellworn.store.port import NewEntry, Selection, Tx
 from wellworn.tasks import items
-from wellworn.tasks.calls import common_words, followed
+from wellworn.tasks.calls import called, common_words, followed, tried
 from wellworn.tasks.consolidate import ended, merged
 from wellworn.tasks.distill import Distilled, distill
 from wellworn.tasks.engine import Parts
@@ -67,7 +67,11 @@ class Finisher:
         with self._parts.writer.transact() as tx:
             for task, used, logged in uses:
                 self._reinforce(tx, task, used, logged)
-            ids = tuple(dict.fromkeys(store(tx, record, item, twins, now) for record, item, twins in made))
+            stored = [store(tx, record, item, twins, now) for record, item, twins, _ in made]
+            for id, (*_, beaten) in zip(stored, made, strict=True):
+                there = tx.get([first.partition], beaten).values()
+                end(tx, id, [one for one in there if one.state == "active"], now, change="superseded")
+            ids = tuple(dict.fromkeys(stored))
             changes = [(task, {"verdict": verdict, "entry_ids": ids}) for task, verdict in attempts]
             over = [self._tasks.move_in(tx, task, "reinforced", **changed) for task, changed in changes]
             new = len({record.entry.id for record, *_ in made} & set(ids))
@@ -80,47 +84,65 @@ class Finisher:
 
     def _items(
         self, attempts: Sequence[JudgedTask], found: Distilled
-    ) -> list[tuple[NewEntry, items.NewItem, tuple[str, ...]]]:
-        """The items as they are to be stored, each with the stored ones that it joins. Texts are embedded here."""
+    ) -> list[tuple[NewEntry, items.NewItem, tuple[str, ...], list[str]]]:
+        """The items as they are to be stored, each with the stored ones that it joins and those that it ends. Texts are
+        embedded here."""
         writer, now, task = self._parts.writer, self._parts.engine.clock(), attempts[0][0]
         verdicts = {verdict.success for _, verdict in attempts}
         outcome: items.Outcome = "contrast" if len(verdicts) == 2 else "success" if True in verdicts else "failure"
         origin = items.Origin(task=task.task_id, agent=task.agent_id, outcome=outcome, run=task.run_id, by=found.by)
         trusted = all(task.done.trusted for task, _ in attempts)
-        joined = [join(item, self._twins(item, task, trusted)) for item in found.items]
+        joined = [join(item, self._twins(item.pattern, item.kind, task, trusted)) for item in found.items]
+        beaten = [self._beaten(item, task, trusted) for item in found.items]
         drafts = [
             items.draft_of(item, origin, domain=task.domain, layer=task.partition.layer, trusted=trusted)
             for item, _ in joined
         ]
         entries = [writer.entry(draft, task.partition.scope, now) for draft in drafts]
         records = writer.records_of(entries) if entries else []
-        return [(record, item, twins) for record, (item, twins) in zip(records, joined, strict=True)]
+        return [(record, *one, ends) for record, one, ends in zip(records, joined, beaten, strict=True)]
 
-    def _twins(self, item: items.NewItem, task: Task, trusted: bool) -> list[Entry]:
+    def _beaten(self, item: items.NewItem, task: Task, trusted: bool) -> list[str]:
+        """Strategies for the very task of a new one, to make a call that it says has failed."""
+        failed = [call for call in item.pattern.failed if item.kind == "strategy" and item.pattern.calls]
+        found = [self._twins(items.Pattern(calls=(call,)), item.kind, task, trusted) for call in failed]
+        own = item.pattern.conditions
+        return [one.id for each in found for one in each if items.pattern_of(one).conditions == own]
+
+    def _twins(self, pattern: items.Pattern, kind: items.ItemKind, task: Task, trusted: bool) -> list[Entry]:
         """Stored items with the same calls, of the same domain and trust."""
-        tags, trust = items.calls_tag(item.pattern, item.kind), "trusted" if trusted else "untrusted"
-        chosen = Selection(kinds=[item.kind], states=["active"], tags=tags)
+        tags, trust = items.calls_tag(pattern, kind), "trusted" if trusted else "untrusted"
+        chosen = Selection(kinds=[kind], states=["active"], tags=tags)
         rows = self._parts.engine.store.select([task.partition], chosen, limit=MOST_TWINS) if tags else []
         return [one for _, one in rows if one.trust == trust and items.domain_of(one.tags) == task.domain]
 
     # -- what it was given -------------------------------------------------------------------------------------------
 
     def _uses(self, task: Task, verdict: Verdict) -> dict[str, Use]:
-        """What the work says about the items that it used: all of them, when it does not say which.
+        """What the work says about the items that it used: as it says itself, else those whose calls it made, and
+        guardrails about what it did another way. Where nothing can be compared, all count as used.
 
-        An item whose advice was followed and failed loses whatever the verdict. An unsure verdict is about none.
+        A strategy whose calls were made and failed loses whatever the verdict, and a guardrail whose calls worked. An
+        unsure verdict is about none.
         """
         uses: dict[str, Use] = {}
         there = self._parts.engine.store.get(None, task.shown)
+        silent = task.done.used is None and called(task.done)
         for place, id in enumerate(task.shown):
             entry = there.get(id)
             if entry is None or (task.done.used is not None and place not in task.done.used):
                 continue
-            worked = followed(items.pattern_of(entry).calls, task.done)
-            if worked is False:
+            guards, pattern = entry.kind == "guardrail", items.pattern_of(entry)
+            calls = pattern.failed if guards else pattern.calls
+            worked = followed(calls, task.done)
+            if guards and worked and not calls[-1].error:  # these worked before, too, and the result was wrong
+                worked = verdict.success if verdict.teaches else None
+            told = not (calls and silent) or (guards and tried(calls, task.done))
+            if worked is guards:
                 uses[id] = (False, REFUTED_STEP)
-            elif verdict.teaches:
-                uses[id] = (verdict.success, DOUBTED_STEP if worked and not verdict.success else FAILURE_STEP)
+            elif verdict.teaches and (told or worked is not None):
+                right = verdict.success or (guards and worked is False)
+                uses[id] = (right, FAILURE_STEP if verdict.success or worked is None else DOUBTED_STEP)
         return uses
 
     def _log(self, task: Task, uses: Mapping[str, Use]) -> bool:
@@ -239,10 +261,15 @@ def store(tx: Tx, record: NewEntry, item: items.NewItem, twins: Sequence[str], n
         said = {name: getattr(new, name) for name in ("text", "title", "token_count", "content_hash")}
         tx.update(replace(kept, **said), change="generalised", index=record.index, vector=record.vector)
     audit(tx, Event(at=now, tenant=best.tenant, action="repeat", entry_id=best.id))
-    for entry in others:
-        tx.update(ended(entry, now), change="generalised")
-        tx.add_links([Link(source=best.id, target=entry.id, type="supersedes", created_at=now)])
+    end(tx, best.id, others, now, change="generalised")
     return best.id
+
+
+def end(tx: Tx, id: str, others: Sequence[Entry], now: datetime, *, change: str) -> None:
+    """Let items no longer hold, which another stands for."""
+    for entry in others:
+        tx.update(ended(entry, now), change=change)
+        tx.add_links([Link(source=id, target=entry.id, type="supersedes", created_at=now)])
 
 
 def _with_failed(pattern: items.Pattern, others: Sequence[items.Pattern]) -> items.Pattern:
