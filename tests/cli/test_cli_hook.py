@@ -341,6 +341,14 @@ def test_a_hook_keeps_what_lasts_and_not_the_order(cli: Cli) -> None:
     assert [one["text"] for one in cli.json("list", "--kind", "fact")["entries"]] == ["The tests run with make check."]
 
 
+def test_what_fits_far_less_than_the_best_is_not_shown(cli: Cli) -> None:
+    facts = ("Mails are sent with Postmark.", "Logs are shipped to Loki.", "Secrets are kept in Vault.")
+    for fact in (*facts, "Login goes through Keycloak.", "Metrics go to Prometheus."):
+        cli.remember(fact, "--kind", "fact", *MEANINGS)
+    assert prompt(cli, "s1", "send a welcome mail after signup").count("\n[") == 1
+    assert prompt(cli, "s1", "add a metric for failed logins").count("\n[") == 2
+
+
 SECRETS = (
     "sk-proj-abcd1234EFGH5678ijkl9012MNOP",
     "hunter2-Prod!99",

@@ -42,6 +42,8 @@ MOST_NAMING = 2
 WAIT_S, MODEL_WAIT_S = 1.0, 30.0
 """How long a hook waits for a store that others write to: a person waits for the hook, a model has cost more already."""
 KNOWN = 3
+FITS = 0.5
+"""Of the best hit's score: of 25 facts and 32 prompts, twice as many of the shown lines are right, and 1 of 29 is lost."""
 KNOWN_KINDS: tuple[Kind, ...] = ("fact", "preference", "pattern", "note", "summary")
 """What is shown beside strategies and guardrails; earlier prompts by themselves are not."""
 
@@ -146,8 +148,9 @@ def pre_task(
 
 
 def _known(memory: Memory, prompt: str) -> list[Hit]:
-    """What is known that bears on a prompt."""
-    return memory.recall(prompt, k=KNOWN, kind=KNOWN_KINDS, min_confidence=MIN_CONFIDENCE).hits
+    """What is known that bears on a prompt: the best, and what fits about as well."""
+    hits = memory.recall(prompt, k=KNOWN, kind=KNOWN_KINDS, min_confidence=MIN_CONFIDENCE).hits
+    return [hit for hit in hits if hit is hits[0] or hit.score >= FITS * hits[0].score]
 
 
 def _keep(memory: Memory, target: Target, prompt: str, session: str, llm: str | None) -> None:
