@@ -35,6 +35,9 @@ OTHER = '{"command": "npx", "args": ["-y", "some-server"]}'
 JSON_TEXTS = {
     "none": None,
     "empty object": "{}",
+    "empty object on a line": "{}\n",
+    "nothing but a line": "\n",
+    "empty servers": '{"mcpServers": {}, "servers": {}, "hooks": {}}\n',
     "other settings": '{\n    "theme": "dark",\n    "list": [1, 2]\n}\n',
     "other servers": f'{{\n\t"mcpServers": {{\n\t\t"other": {OTHER}\n\t}},\n\t"servers": {{"other": {OTHER}}},\n\t"x": 1\n}}\n',
     "no servers": '{"mcpServers": {}, "servers": {}, "hooks": {}, "last": true}',
@@ -47,6 +50,7 @@ TOML_TEXTS = {
     "other settings": '# mine\nmodel = "o9"  # best\n\n[mcp_servers.other]\ncommand = "npx"\n',
     "no line end": "[features]\nhooks = true",
     "windows": 'model = "o9"\r\n',
+    "named in a text": 'about = """\n[mcp_servers.wellworn]\n"""\n',
 }
 
 
@@ -91,7 +95,7 @@ def test_connect_adds_to_what_is_there_and_remove_restores_it(
     if where == "home":
         files = [place / "home" / name for name in HOME_FILES[client]]
     for file in files:
-        text = TOML_TEXTS.get(before, TOML_TEXTS["windows"]) if file.suffix == ".toml" else JSON_TEXTS[before]
+        text = TOML_TEXTS.get(before, TOML_TEXTS["named in a text"]) if file.suffix == ".toml" else JSON_TEXTS[before]
         if text is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(text.encode())

@@ -88,7 +88,8 @@ def _named(project: Path | None) -> bool:
     """Whether the settings of another agent still name our folder."""
     agents = [one for one in CLIENTS.values() if project is None or one.has_projects]
     files = {change.file for one in agents for change in one.changes(project, _program(), []) if change.file.is_file()}
-    return any(FOLDER in file.read_text(encoding="utf-8", errors="replace") for file in files)
+    texts = [file.read_text(encoding="utf-8", errors="replace") for file in files]
+    return any(FOLDER + sign in text for text in texts for sign in "/\\")
 
 
 def _folder(place: Path, *, remove: bool) -> None:

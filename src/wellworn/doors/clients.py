@@ -109,9 +109,9 @@ def _container(text: str, at: int, depth: int) -> Node:
 
 def with_json(text: str, path: Sequence[str], value: object) -> str:
     """The text with a value at a path of names. Where a list stands, the value is appended to it; an object must not
-    have the last name yet."""
+    have the last name yet. A file of ours is known by its indent: what is added to an empty object has another."""
     if not text.strip():
-        return _dumped(_nested(path, value), "  ", "\n", "") + "\n"
+        return text + _dumped(_nested(path, value), "    ", "\n", "") + "\n"
     node, indent, line_end = parsed(text), _indent(text), "\r\n" if "\r\n" in text else "\n"
     for depth, name in enumerate(path):
         if node.members is None:
@@ -147,7 +147,7 @@ def without_json(text: str, path: Sequence[str], ours: Ours) -> str:
             break
         cuts.append(_cut(text, parent, node))
     else:
-        cuts += [""] if len(chain[0].value) == 1 else []
+        cuts += [text[: chain[0].start]] if len(chain[0].value) == 1 else []
     return next((cut for cut in reversed(cuts) if _gives(cut, path, value, text)), cuts[0])
 
 
@@ -215,12 +215,13 @@ def with_toml(text: str, path: Sequence[str], value: Mapping[str, Any]) -> str:
 def without_toml(text: str, path: Sequence[str]) -> str:
     """The text without the table and without the gap before it."""
     before = _toml(text)
-    found = re.search(rf"^\[{re.escape('.'.join(path))}\]\r?\n(?:[^\s\[#][^\n]*(?:\n|\Z))*", text, re.MULTILINE)
+    form = rf"^\[{re.escape('.'.join(path))}\]\r?\n(?:[^\s\[#][^\n]*(?:\n|\Z))*"
+    found = next(reversed([*re.finditer(form, text, re.MULTILINE)]), None)  # an earlier one stands in a string
     table = value_at(text, path, toml=True)
-    if found is None:
-        if table is not None:
-            raise Unreadable(f"{'.'.join(path)} is not written as a table of its own")
+    if table is None:
         return text
+    if found is None:
+        raise Unreadable(f"{'.'.join(path)} is not written as a table of its own")
     head, tail = text[: found.start()], text[found.end() :]
     for gap in ("\r\n", "\n"):
         if not tail and head.endswith(gap) and with_toml(head.removesuffix(gap), path, table) == text:
