@@ -240,7 +240,7 @@ def test_a_turn_that_is_too_long_or_refused_costs_no_other_turn() -> None:
         agent = agent_of(scripted("Noted."), middleware)
         for said in ("I like tea.", "log " * 300_000, "REFUSED", "My dog is Rex."):
             ask(agent, said)
-        said = [text for role, text in turns(memory) if role == "user"]
-    assert said == ["I like tea.", said[1], "My dog is Rex."]
-    assert said[1].endswith("… (cut)")
+        heard = [text for role, text in turns(memory) if role == "user"]
+    assert heard == ["I like tea.", heard[1], "My dog is Rex."]
+    assert heard[1].endswith("… (cut)")
     assert middleware.faults["store"] == 1

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain.agents.middleware import HumanInTheLoopMiddleware, SummarizationMiddleware
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, SummarizationMiddleware
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -285,3 +285,19 @@ def test_a_summary_is_nobodys_words_and_the_words_it_replaces_are_kept(memory: M
     assert "cat" in str(model.seen[4])
     assert "Rex is grey" in str(shown(model.seen[4]))  # the question is gone, its memories are not
     assert memory.learning.status(scope=ADA).outcomes >= 1
+
+
+class Moderator(AgentMiddleware[Any, Any]):
+    """Takes words out of the dialogue that must not be kept."""
+
+    def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        bad = [one for one in state["messages"] if "badword" in str(one.content)]
+        return {"messages": [RemoveMessage(one.id) for one in bad]} if bad else None
+
+
+def test_words_that_another_middleware_removes_are_not_kept_because_of_an_old_summary(memory: Memory) -> None:
+    summary = SummarizationMiddleware(scripted("They talked."), trigger=("messages", 5), keep=("messages", 1))
+    agent = agent_of(scripted("Nice."), RMMMiddleware(memory), middleware=[summary, Moderator()])
+    for text in ("I like tea.", "I like jam.", "I like bread.", "A badword here."):
+        ask(agent, text)
+    assert [text for role, text in turns(memory) if role == "user"] == ["I like tea.", "I like jam.", "I like bread."]

@@ -90,6 +90,14 @@ def test_later_turns_of_a_question_see_the_same_prompt(oslo: Memory, clock: Hand
     assert middleware.enrich_system_prompt(asked(QUESTION, turn=1)) != first  # asked again
 
 
+@pytest.mark.parametrize(("history", "again"), [("user: hi\nassistant: hello", False), ("user: this one", True)])
+def test_a_session_is_left_out_only_where_its_first_turn_is_seen(memory: Memory, history: str, again: bool) -> None:
+    middleware = made(memory)
+    memory.session("s1", scope=ADA).add_turns([("user", "hi"), ("user", "I live in Oslo, at the harbour.")])
+    prompt = middleware.enrich_system_prompt(asked("Where do I live?", history=history))
+    assert ("harbour" in prompt) == again
+
+
 def test_without_input_the_end_of_the_history_is_the_query(oslo: Memory) -> None:
     middleware = made(oslo)
     assert "Oslo" in middleware.enrich_system_prompt(asked(" ", history=f"user: {QUESTION}"))

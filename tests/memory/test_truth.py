@@ -143,7 +143,6 @@ TWO_FACTS = [
     ),
 ]
 LOOK_ALIKES = [
-    ("Unit tests run with pytest.", "Integration tests run with make e2e."),
     ("I prefer tabs in Go files.", "I prefer spaces in YAML files."),
     ("We use Postgres in production.", "We use SQLite in the tests."),
     ("We use Python 3.11, FastAPI and Postgres 15.", "We upgraded to Python 3.12."),

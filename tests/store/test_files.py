@@ -393,7 +393,7 @@ def test_the_salt_is_read_once_before_sqlite_locks_the_file(encrypted: Path, mon
 
 
 def test_two_processes_may_make_one_encrypted_file(encrypted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    salt_of, made = connection.salt_of, list[int]()
+    salt_of, made = driver.salt_of, list[int]()
     program = (
         f"import sys; from wellworn.store.sqlite import SqliteStore; SqliteStore(sys.argv[1], key={KEY!r}).close()"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -64,7 +65,8 @@ def test_what_failed_loses_although_the_task_succeeded(bank: ReasoningBank) -> N
 
 
 RUN = "Run the tests"
-MAKE, JUST = {"command": "make check"}, {"command": "just test"}
+MAKE: Any = {"command": "make check"}
+JUST: Any = {"command": "just test"}
 
 
 def does(bank: ReasoningBank, query: str, *steps: dict[str, object]) -> list[str]:

@@ -93,14 +93,11 @@ def _begin_alike(before: Statement, after: Statement) -> bool:
 
 
 def _elsewhere(before: Statement, after: Statement) -> bool:
-    """Whether the new statement says something else of another part or kind: "tabs in Go files" and "spaces in YAML files",
-    "unit tests run …" and "integration tests run …"."""
+    """Whether it says something else of another part of one's programs ("tabs in Go files", "spaces in YAML files"), or of one
+    of several things that were named together."""
     if before.where and after.where - before.where and before.content - before.where != after.content - after.where:
         return True
-    (one, head), (other, other_head) = (
-        ([word for word in words(said.said) if word not in _FILLERS] + ["", ""])[:2] for said in (before, after)
-    )
-    return head == other_head and one != other and not after.tells_change and lists.STOP_WORDS.isdisjoint((one, other))
+    return before.lists and not after.lists and not _begin_alike(before, after)
 
 
 def _apart(one: frozenset[str], other: frozenset[str]) -> bool:
@@ -174,7 +171,7 @@ def _most(before: Statement, after: Statement) -> float:
         return _UNSURE
     if not on_topic and not after.tells_change and _apart(before.definite, after.definite):
         return _UNSURE
-    if _elsewhere(before, after) or (before.lists and not after.lists):
+    if _elsewhere(before, after):
         return _UNSURE
     named_alike = any(_alike(a, b) for a in before.things for b in after.things)
     alike = named_alike or (on_topic and not _of_one_kind(before, after))

@@ -89,7 +89,10 @@ _STATE = regex(r"\b(?:is|are|was|has|have|will)\b|['’]s\b|[:=] ?\w", re.I)
 _SENTENCE_ENDS = regex(r"[.!?]+(?:\s|$)")
 _DEFINITE = regex(r"\bthe\s+([^\W_]+)", re.I)
 _SAYS_I = regex(r"\bI\b|^i\b")
-_WHERE = regex(r"\bin (?:the |our |my )?([\w./-]+(?: files?| code| folders?| projects?)?)")
+_WHERE = regex(
+    r"\bin (?:the |our |my )?([\w.-]+(?: files?| code| folders?| projects?)|[\w.-]*/[\w./-]*|production|staging|development|tests?|ci)(?!\w)",
+    re.I,
+)
 _LIST = regex(r"\w, [^,.;:]{1,30}?,? and \w")
 _OF_WHAT = regex(
     r"(?:^|[.!?;,:]\s+|\b(?:and|but|so)\s+)(?:the|my|our)\s+(?:[\w-]+\s+){1,3}?(?:for|of|to|with|from|in|at|on)\s+"
@@ -194,8 +197,8 @@ class Statement:
 
     @cached_property
     def where(self) -> frozenset[str]:
-        """Where it holds, unless that is a name: "in production", "in Go files", "in api/"; not "in Oslo"."""
-        return frozenset(words(" ".join(one for one in _WHERE.findall(self.said) if not one.istitle())))
+        """The part of one's programs where it holds: "in production", "in Go files", "in api/"."""
+        return frozenset(words(" ".join(_WHERE.findall(self.said))))
 
     @cached_property
     def lists(self) -> bool:

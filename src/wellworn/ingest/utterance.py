@@ -43,20 +43,22 @@ _ASKS = regex(
     rf"|who\W+\w+s\b|(?:who|whose|which|what)\W+(?!{_SUBJECT}\b|.*\b{_AUX}\b)[^,;:]+$"  # who signs my holidays
     r"|(?:where|when|how|what|which|whom?)\W+(?:\w+\W+)?to\b(?!\W+(?:me|us|him|her|them)\b)"  # where to send it
     rf"|(?:@\S+|(?:in|on|for|at)\W+(?:the\W+)?\S+),?\s+(?:{_WH}\W+{_AUX}|{_AUX})\W+(?:{_SUBJECT}\b|\w+\(\))"  # @app.py what does it do
-    r"|[^.!?]+,\s*why$|wonder(?:ing)?\W+(?:if|whether|why|how|what)\b|any(?:thing|\W+(?:way|reason|chance))\b(?!.*\b(?:is|are|goes|will)\b)",
+    r"|[^.!?]+ not (?:here|there|locally|for me),\s*why$|wonder(?:ing)?\W+(?:if|whether|why|how|what)\b|any\W+(?:idea|reason|chance)\W+(?:why|you|we|of)\b",
     re.I,
 )
 """A question without its sign, by its first words."""
+_FEW_WORDS = 6
+"""A longer sentence in another language may have a question within it."""
 _ASKS_ABROAD = regex(
-    r"(?:(?:wer|wem|wann|warum|wieso|weshalb|welche[nmrs]?|wo(?:hin|her)?|qu[eé]|qui[eé]n(?:es)?|d[oó]nde|cu[aá]l(?:es)?|cuándo|cómo|cu[aá]nt[oa]s?"
-    r"|où|quel(?:le)?s?|comment|pourquoi|combien|qu['’]est|est-ce|chi|cosa|dove|quale?|quali|quanti?|perché|onde|quem|quais|quanto|hvem|hvor|hva[d]?"
-    r"|hvilke[nt]?|vem|vad|vilken|waar|waarom|wanneer|welke?|gdzie|kto|kiedy|dlaczego|jaki[ae]?|czy|ile|nerede|hangi|nasıl|kaç"
-    r"|кто|где|куда|когда|почему|зачем|сколько|чей|как(?:ой|ая|ие|ое)|как\W+(?:зовут|называ)|أين|متى|ماذا|لماذا|كيف|هل)\s"
-    r"|wie\W+(?:hei(?:ß|ss)t|alt|viele?|lange|oft|spät|geht|ist|war|kann|is|heeft)\b|was\W+(?:ist|sind|macht?|mache|hat|habe|haben|kann|soll|war|bedeutet|weißt)\b"
-    r"|che\s+\w+\s+\w|como\s+(?:se|te|está|puedo|hago)\b|(?:kannst|könntest|würdest|hast|bist|weißt|habe|bin|darf|soll|puedes|podrías|sabes|tienes|peux|pourrais"
-    r"|puoi|potresti|podes|pode|kun|можешь)(?:-|\s+)(?:du|ich|tu|je|jij|je|\w+[aei]r[ei]?)\b"
-    r"|(?:sag|zeig|erklär|dime|muéstrame|dis-moi|montre-moi|dimmi|zeg|vertel|скажи|напомни|告诉我)\b)[^,;:]*$"
-    r"|[^,;:，。]*(?:什么|什麼|谁|誰|哪[里裡个個些]|怎么|怎麼|为什么|多少|[吗嗎]$|何|どこ|いつ|なぜ|(?:です|ます|でした|ました)か$|무엇|뭐|누구|어디|언제|까$)",
+    r"(?!.*\b(?:the|and|is|are|of|to|my|with|on|in english)\b)(?:"
+    r"(?:wer|wem|wann|warum|wieso|weshalb|wo(?:hin|her)?|welche[nmrs]?|qué|quién(?:es)?|dónde|cuándo|cuál(?:es)?|cómo|cuánt[oa]s?|où|quel(?:le)?s?"
+    r"|pourquoi|combien|comment|dove|perché|onde|quem|hvem|hvor|hva[d]?|hvilke[nt]?|vem|vilken|waar|waarom|wanneer|welke?|gdzie|dlaczego|czy|nerede"
+    r"|nasıl|кто|где|куда|почему|зачем|сколько|как(?:ой|ая|ие|ое|\W+зовут)|أين|متى|ماذا|لماذا|كيف|هل)\s"
+    r"(?!(?:ich|du|er|sie|es|wir|man|je|j['’]|tu|il|elle|on|nous|eu|ik|jij|hij|we|wij|jag|jeg|vi|я|он|она|мы)\b\W*\w+\s+\w)"
+    r"|wie\s+(?:hei(?:ß|ss)t|alt|viele?|lange|oft|spät|geht)\b|was\s+(?:ist|sind|hat|habe|kann|soll|bedeutet)\b|che\s+\w+\s+\w+$"
+    r"|(?:kannst|könntest|würdest|hast|weißt)\s+du\b|(?:peux|pourrais)-tu\b|(?:puoi|potresti)\s+\w+r[ei]\b"
+    r"|(?:(?:sag|zeig|erklär)\s+mir|dime|dis-moi|montre-moi|dimmi|скажи)\b)[^,;:]*$"
+    r"|[^,;:，。]*(?:(?<![没沒无])(?:什么|什麼|谁|誰|哪[里裡个個些]|怎么|怎麼|多少)(?!.*[都也])|[吗嗎]$|(?:です|ます|でした|ました)か$|까$)",
     re.I,
 )
 """The same in other languages: by its first words, or where a language has them elsewhere, by any."""
@@ -170,12 +172,14 @@ _REACTIONS = frozenset(
 """Words of thanks, greetings, consent and "I do not know". A turn with no other content word only reacts."""
 
 
+_RECORD = r"(?:\w+\W+){0,3}?(?:records?|information|details|memory|memories|notes?|idea)\b"
 _KNOWS_NOT = regex(
-    r"(?:unfortunately\W+|i['’]?m (?:afraid|sorry)\W+(?:but\W+)?)?(?:i (?:(?:do|did|can|could)(?: not|n['’]t)|cannot|currently have no|have no|am not|don['’]t yet)"
-    r"|i['’]m not|there(?: is|['’]s) no)\b(?!.*\b(?:but|however|except|only)\b)"
-    r".*\b(?:know|recall|remember|records?|information|details|memory|memories|aware|sure|find|access|idea|mention)\b|(?:i['’]d need|please (?:tell|share|let)|let me know|if you (?:tell|share))\b",
+    r"(?!.*(?:[;:–—]|\b(?:but|however|except|only|though|because|since)\b))(?:(?:unfortunately|sorry)\W+|i['’]m (?:afraid|sorry)\W+(?:but\W+)?)?(?:i "
+    rf"(?:(?:do|did)(?: not|n['’]t)|cannot|can['’]t|could(?: not|n['’]t))\W+(?:(?:yet|currently|actually|really)\W+)?(?:know|recall|remember|(?:have|see|find) {_RECORD})"
+    rf"|i (?:currently |still )?have no {_RECORD}|there(?: is|['’]s| are) no {_RECORD}|(?:i am|i['’]m) not (?:sure|aware)\b)",
     re.I,
 )
+_INVITES = regex(r"(?:i['’]d need|(?:please )?(?:tell me|share|let me know)|if you (?:tell|share|let me know))\b", re.I)
 """An answer that knows nothing."""
 _OOPS = r"(?:(?:actually|ah|oh|oops|sorry|wait|no|nope|nein|non)\b\W*)"
 _CORRECTS = regex(
@@ -229,7 +233,9 @@ def asks(sentence: str) -> bool:
         said = tail.strip()
     if len(said.split()) > _MOST_WORDS:
         return False
-    without_sign = said[-1:].isalnum() and (_ASKS.match(said) or _ASKS_ABROAD.match(said))
+    without_sign = said[-1:].isalnum() and (
+        _ASKS.match(said) or (len(said.split()) <= _FEW_WORDS and _ASKS_ABROAD.match(said))
+    )
     return bool(without_sign or _WANTS_TO_KNOW.match(said))
 
 
@@ -284,9 +290,8 @@ def knows_not(text: str) -> bool:
         for piece in _PIECE.findall(text)
         if any(c.isalnum() for c in piece) and not asks(piece) and not _reacts(piece)
     ]
-    return (
-        len(said) > 0 and len(text) <= LONGEST_CHARS and all(_KNOWS_NOT.match(without_opening(piece)) for piece in said)
-    )
+    said = [piece for piece in map(without_opening, said) if not _INVITES.match(piece)]
+    return len(said) > 0 and len(text) <= LONGEST_CHARS and all(_KNOWS_NOT.match(piece) for piece in said)
 
 
 def _reacts(said: str) -> bool:

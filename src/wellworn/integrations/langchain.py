@@ -115,6 +115,8 @@ class SessionState(TypedDict):
     """The last message that was stored."""
     asked: NotRequired[dict[str, str]]
     """The person's words that are not stored yet, by the ids of their messages: a summary may take their place."""
+    summary: NotRequired[str]
+    """The summary that stood among the messages when those words were said."""
 
 
 class RMMState(AgentState[Any]):
@@ -234,13 +236,15 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
             user, by_agent = _owner(session), is_delegated(runtime)
             with self._guarded("store"):
                 new = unstored(messages, session)
-                rest = {name: value for name, value in session.items() if name != "asked"}
+                rest = {name: value for name, value in session.items() if name not in ("asked", "summary")}
                 stored: Update = {"rmm_session": {**rest, "stored": messages[-1].id}} if new else None
+                said = utterances(new, asked_by_agent=by_agent)
                 try:
-                    self._bank.add_turns(user, session["id"], utterances(new, asked_by_agent=by_agent))
-                except InvalidInput:  # they would be refused again
-                    update = stored
-                    raise
+                    self._bank.add_turns(user, session["id"], said)
+                except InvalidInput:  # one that is refused keeps no other back
+                    for one in said:
+                        with self._guarded("store"):
+                            self._bank.add_turns(user, session["id"], [one])
                 update = stored
             if self._reflects and not by_agent and named_by(runtime, "is_session_end") is True:
                 with self._guarded("reflect"):
@@ -422,7 +426,7 @@ def new_messages(messages: Sequence[AnyMessage], session: SessionState) -> Seque
 
 def summarized(messages: Sequence[AnyMessage], session: SessionState | None) -> list[AnyMessage]:
     """Return the person's words that are not stored yet, and that a summary took the place of."""
-    if session is None or not any(_SOURCE in message.additional_kwargs for message in messages):
+    if session is None or _summary_of(messages) in ("", session.get("summary")):
         return []
     asked = session.get("asked", {}).items()
     return [HumanMessage(text, id=id) for id, text in asked if place_of(messages, id) < 0]
@@ -436,7 +440,13 @@ def unstored(messages: Sequence[AnyMessage], session: SessionState) -> list[AnyM
 def with_words(session: SessionState, messages: Sequence[AnyMessage]) -> SessionState:
     """Return the session with the person's words that are not stored yet."""
     words = {one.id or "": text_of(one) for one in new_messages(messages, session) if is_said(one)}
-    return {**session, "asked": {**session.get("asked", {}), **words}}
+    new = bool(words.keys() - session.get("asked", {}).keys())
+    summary = _summary_of(messages) if new else session.get("summary", "")
+    return {**session, "asked": {**session.get("asked", {}), **words}, "summary": summary}
+
+
+def _summary_of(messages: Sequence[AnyMessage]) -> str:
+    return next((one.id or "" for one in messages if _SOURCE in one.additional_kwargs), "")
 
 
 def last_words(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:

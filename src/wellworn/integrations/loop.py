@@ -10,6 +10,7 @@ A memory fault never stops the loop: it is logged and counted, and the loop cont
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -375,7 +376,8 @@ class MemoryMiddleware:
         """The session if the model sees it from its first turn on: recalling its turns would repeat them."""
         if history and self._first is None:
             self._first = next((turn.text for turn in self._memory.session(self.session_id).turns()), None)
-        return self.session_id if self._first is not None and self._first in history else None
+        shown = self._first is not None and re.search(rf"(?:^|: ){re.escape(self._first)}$", history, re.MULTILINE)
+        return self.session_id if shown else None
 
     def _read(self, shown: _Shown | None, response: str) -> Citation:
         if not isinstance(response, str):
@@ -388,10 +390,14 @@ class MemoryMiddleware:
         said = [(role, storable(text)) for role, text in (("user", question), ("assistant", answer))]
         with self._lock:
             turns, self._unstored = [*self._unstored, *(turn for turn in said if turn[1].strip())], []
+        written: list[Entry] = []
         try:
-            written = self._memory.session(self.session_id).add_turns(turns, tags=self._tags)
-        except InvalidInput:  # they would be refused again
-            raise
+            session = self._memory.session(self.session_id)
+            written = session.add_turns(turns, tags=self._tags)
+        except InvalidInput:  # one that is refused keeps no other back
+            for turn in turns:
+                with self._faults.guarded("store"):
+                    written += session.add_turns([turn], tags=self._tags)
         except Exception:
             with self._lock:  # they are stored with the next
                 self._unstored = [*turns, *self._unstored][-_MAX_PENDING:]

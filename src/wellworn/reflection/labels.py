@@ -242,13 +242,13 @@ _OF_THE_TALK = _words(
 """Words about the talk itself: with words that merely react, they say nothing about anyone."""
 _REQUEST = regex(
     r"\b(?:can|could|would|will) you\b|\bi(?:'d| would)? (?:want|need|like) you\b|\b(?:tell|show) me\b"
-    r"|^(?:there (?:should|must) be|(?:the )?users? (?:should|must)|as an? \w+,? i (?:want|need))\b"
+    r"|^as an? (?:\w+ )?user,? i (?:want|need)\b"
 )
 """What is wanted of the assistant for the moment."""
 _PASSING = regex(
-    r"\b(?:build|tests|ci|pipeline|server|staging|page|app|deploy\w*|container|endpoint)\b(?!.*\b(?:because|unless|when|if|without)\b)"
-    r"[^,;]{0,40}\b(?:fail\w*|crash\w*|br[eo]ken?|hangs?|times? out|kaputt|roto|(?:is|are) (?:down|red|green|blank|stuck|offline))\b"
-    r"|\w(?:error|exception):|\berrors?:*$"
+    r"\b(?:build|tests?|ci|pipeline|server|staging|page|app|container|endpoint)(?: \w+)?? (?:fails?|crashes|hangs|broke|times out"
+    r"|(?:is|are|keeps?|ist|sind|está) (?:\w+ )?(?:failing|crashing|hanging|broken|down|red|blank|stuck|offline|kaputt|roto))"
+    r"(?: again| now| here| today| locally)?$|\w(?:error|exception):|\b(?:get|got|see|throws|gives)\b.*\berrors?:?$"
 )
 """How one's programs are at the moment: true today, and wrong when it is read again."""
 _PROPOSES = regex(
@@ -295,8 +295,8 @@ _INSTRUCTS = regex(
     r" (?:in|with|without|formally|informally|briefly))\b"
     r"|(?:whenever|every time|(?:if|when) (?:i|we) (?:\w+ ){0,2}(?:ask|send|say|paste|share|mention))[^,]*, "
     r"(?!(?:i|my|we|our|it|he|she|they|the|what|how)\b)"
-    r"|(?:when|before|after|if) (?:you (?!finish|are\b|have\b|can\b|could\b|want|get\b|like|know|see\b)|tests? )[^,]+, "
-    r"(?!(?:i|my|we|our|it|he|she|they|the|what|how|you|please|can|tell|write)\b)"
+    r"|(?:when|before|after|if) (?:you (?!finish|are\b|have\b|can\b|could\b|want|get\b|like|know|see\b)|tests? )[^,]+, (?:first )?"
+    r"(?:always|never|don't|do not|run|use|add|update|check|ask|format|commit|bump|keep|put|include|read|follow|skip)\b"
 )
 _STANDING = regex(
     r"\b(?:always|never|from now on|going forward|in (?:the )?future|instead of|any ?more|no longer|by default|every time)\b"
@@ -317,15 +317,11 @@ _FOREIGN = _words(
 )
 """Function words of other languages."""
 _POLITE_ABROAD = regex(r"(?:bitte|por favor|s'il (?:te|vous) plaît|per favore|alsjeblieft|пожалуйста)\b")
-_ARTICLES_ABROAD = _words(
-    "einen eine ein den das el la los las un una une le les des il lo gli um uma os as het een de"
+_ORDERS_ABROAD = _words(
+    "füge ändere repariere behebe lösche erstelle schreib schreibe benenne starte entferne prüfe arregla añade agrega cambia borra"
+    " elimina crea corrige escribe ejecuta quita ajoute supprime crée écris lance répare enlève vérifie aggiungi correggi cancella"
+    " scrivi esegui rimuovi adiciona apaga cria escreve voeg verwijder schrijf добавь исправь удали измени создай запусти напиши"
 )
-_LEADS_ABROAD = _words(
-    "heute gestern morgen dann jetzt auch mit ohne bei nach vor für seit hoy ayer ahora con sin para por sobre desde todos todas"
-    " hier aujourd'hui avec sans pour dans sur chez depuis tous toutes ieri oggi anche per tutti tutte com sem ontem hoje"
-    " vandaag gisteren met zonder voor alle habe hatte war era fue"
-)
-"""Words that may stand before an article where nothing is ordered."""
 _STANDING_ABROAD = regex(
     r"\b(?:immer|nie|niemals|stets|ab (?:jetzt|sofort)|statt|siempre|nunca|en (?:vez|lugar) de|toujours|jamais|désormais|au lieu"
     r"|sempre|mai|invece|em vez|altijd|nooit|voortaan|всегда|никогда)\b"
@@ -347,7 +343,7 @@ def label(sentence: Sentence) -> Label:
         return "question"
     task = next((word for word in said if word not in _BEFORE_TASK), "") in _TASKS
     if not task and not is_english(text):
-        if _orders_abroad(text, said) and not _STANDING_ABROAD.search(text):
+        if (said[0] in _ORDERS_ABROAD or _POLITE_ABROAD.match(text)) and not _STANDING_ABROAD.search(text):
             return "request"
         return _stated(text) if len(words(text)) >= 3 else "fragment"
     if task or _REQUEST.search(text):
@@ -361,12 +357,6 @@ def label(sentence: Sentence) -> Label:
 
 def _stated(text: str) -> Label:
     return "passing" if _PASSING.search(text) else "statement"
-
-
-def _orders_abroad(text: str, said: list[str]) -> bool:
-    """Whether it is polite, or a verb that is no first person's stands before its object: "arregla el parser"."""
-    verb = said[0] not in _FOREIGN | _LEADS_ABROAD and not said[0].endswith("o") and said[0].isalpha()
-    return _POLITE_ABROAD.match(text) is not None or (verb and not _ARTICLES_ABROAD.isdisjoint(said[1:2]))
 
 
 def _told(sentence: Sentence, whole: str, text: str, said: list[str], content: list[str]) -> Label:
