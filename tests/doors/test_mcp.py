@@ -269,8 +269,9 @@ def test_secrets_are_masked_on_the_way_in_and_out(memory: Memory) -> None:
     id = memory.remember(f"The Stripe key of Ada is {old}.", kind="fact")[0]
 
     async def story(call: Call, client: Client) -> None:
-        given = await call("memory_remember", text=f"The GitHub token of Ada is {new}.")
+        given = await call("memory_remember", text=f"The GitHub token of Ada is {new}.", tags=["github", f"key/{new}"])
         assert memory.get(given["ids"][0]).text == "The GitHub token of Ada is [API_KEY]."
+        assert new not in str(memory.get(given["ids"][0]).tags)
         found = await call("memory_search", query=f"Is {new} the GitHub token or the Stripe key of Ada?")
         assert sorted(texts(found)) == ["The GitHub token of Ada is [API_KEY].", "The Stripe key of Ada is [API_KEY]."]
         await call("memory_feedback", recall_id=found["recall_id"], refined=f"Whose is {new}?")

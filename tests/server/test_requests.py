@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
 import threading
 from collections.abc import Iterator
@@ -389,6 +390,25 @@ def test_who_waits_for_a_body_holds_up_nobody_and_not_for_ever(path: str, monkey
             while connection.recv(4096):  # until the server closes it
                 pass
         assert running.http().get("/v1/stats").status_code == 200
+
+
+def test_a_body_that_trickles_ends(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "BODY_S", 0.3)
+    with without_body(server, "/v1/import") as connection:
+        for _ in range(8):
+            connection.sendall(b" ")
+            if select.select([connection], [], [], 0.2)[0]:
+                break
+        else:
+            pytest.fail("nothing came for long enough")
+        assert connection.recv(100).startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize("path", ["/v1/import", "/v1/recall", "/v1/load", "/ui/sign-in"])
+def test_who_leaves_before_the_body_ends_is_no_fault_of_ours(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    with serving() as running, without_body(running, path):
+        pass
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 @pytest.mark.parametrize("turn_s", [0.0, WAIT_S])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from wellworn.models import ScriptedModel
 from wellworn.tasks import ReasoningBank, Trajectory
 from wellworn.tasks.calls import FROM_TASK, ToolCall, followed
 
@@ -143,3 +145,22 @@ def test_an_agent_is_given_nothing_that_fits_much_less_than_the_best(open_bank: 
     assert work.hits
     assert all("create_user" in hit.entry.text for hit in work.hits)
     assert len(bank.retrieve("Create user dan with the panel", k=5)) > len(work.hits)
+
+
+def test_a_call_that_failed_and_then_worked_does_not_end_itself(open_bank: Callable[..., ReasoningBank]) -> None:
+    advice = {
+        "kind": "strategy",
+        "title": "Deploy again",
+        "text": "Call deploy again after it failed.",
+        "steps": [0, 1],
+    }
+    bank = open_bank(llm=ScriptedModel(json.dumps({"items": [advice]})))
+    for number in range(3):
+        out = bank.run_task(
+            task_id=f"t{number}",
+            query="Deploy the app",
+            execute=lambda _: a_try("Deploy the app", a_call("deploy", error="busy"), a_call("deploy"), verdict=True),
+        )
+        assert not out.fault
+    (item,) = bank.items()
+    assert item.usage_count > 0

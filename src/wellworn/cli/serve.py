@@ -115,7 +115,7 @@ def serve(
         log_level="warning",
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # or callers could name another address with each guess of a key
+        proxy_headers="FORWARDED_ALLOW_IPS" in os.environ,  # else callers could name another address with each guess
         timeout_keep_alive=30,
         timeout_graceful_shutdown=DRAIN_S,
     )

@@ -14,7 +14,7 @@ import functools
 import inspect
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar
 
 from wellworn import __version__
@@ -195,7 +195,7 @@ class MemoryTools:
         memory = self._opened("write")
         if replaces is not None:
             memory.get(replaces)
-        ids = memory.remember(_told(text), kind=kind, tags=tags or [], trust=trust)
+        ids = memory.remember(_told(text), kind=kind, tags=_all_told(tags), trust=trust)
         if replaces is not None and replaces not in ids:
             memory.supersede(replaces, ids[0])
         return Stored(ids=ids)
@@ -245,7 +245,8 @@ class MemoryTools:
         tags: Tags = None,
     ) -> Changed:
         """Correct a memory that was stored wrongly; the former text stays in its history."""
-        given: dict[str, Any] = {"text": None if text is None else _told(text), "kind": kind, "tags": tags}
+        given: dict[str, Any] = {"text": None if text is None else _told(text), "kind": kind}
+        given["tags"] = None if tags is None else _all_told(tags)
         entry = self._opened("write").edit(id, **{name: value for name, value in given.items() if value is not None})
         return Changed(id=entry.id, text=_cleaned(entry.text), kind=entry.kind, tags=entry.tags)
 
@@ -257,7 +258,7 @@ class MemoryTools:
         """End a conversation: what the user said in it becomes memories, which are returned."""
         if not turns and session_id is None:
             raise InvalidInput("turns", "is missing", 'give what was said, as in [{"role": "user", "text": "…"}]')
-        memory, name = self._opened("write"), session_id or _new_id()
+        memory, name = self._opened("write"), _told(session_id or _new_id())
         session = memory.session(name)
         session.add_turns([(turn["role"], _told(turn["text"])) for turn in turns or ()])
         written = [one for reflection in memory.reflect(name) for one in reflection.memories]
@@ -275,7 +276,7 @@ class MemoryTools:
         k: Annotated[int, Field(description="How many pieces of advice.")] = 1,
     ) -> StartedTask:
         """Begin a task and get what worked or failed in similar tasks. Call task_finish when it is over."""
-        bank, name = _bank(self._opened("write")), task_id or _new_id()
+        bank, name = _bank(self._opened("write")), _told(task_id or _new_id())
         bank.abandon(name, why="another task was begun under its name")
         work = bank.begin(task_id=name, query=_told(query), domain=domain, k=k)
         return StartedTask(task_id=name, advice=[_shown(place, hit) for place, hit in enumerate(work.hits)])
@@ -290,13 +291,13 @@ class MemoryTools:
         """Finish a task: the work is judged, and what it teaches is kept for the next one."""
         memory = self._opened("write")
         work = {"steps": steps, "output": output, "trusted": False}  # steps quote what others wrote
-        out = _bank(memory).finish(task_id, work, verdict=success)
+        out = _bank(memory).finish(_told(task_id), work, verdict=success)
         if out.fault:
             raise InvalidInput("task_finish", f"the work was not stored: {out.fault}", "try again")
         items = [memory.get(id) for id in out.entry_ids]
         learned = [NewMemory(action="add", id=item.id, text=_cleaned(item.text)) for item in items]
         reasons = [_cleaned(reason) for reason in out.verdict.reasons]
-        return FinishedTask(task_id=task_id, outcome=out.verdict.outcome, reasons=reasons, learned=learned)
+        return FinishedTask(task_id=_told(task_id), outcome=out.verdict.outcome, reasons=reasons, learned=learned)
 
 
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -477,6 +478,10 @@ def _memory(place: int, entry: Entry, *, outdated: bool = False) -> ShownMemory:
 def _told(text: str) -> str:
     """Text from a model: without secrets, and without what nobody sees."""
     return without_secrets(clean_text(text))
+
+
+def _all_told(texts: Sequence[str] | None) -> list[str]:
+    return [_told(text) for text in texts or ()]
 
 
 def _cleaned(text: str) -> str:

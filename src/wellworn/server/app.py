@@ -23,6 +23,7 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
@@ -169,6 +170,7 @@ def build_app(service: MemoryService) -> FastAPI:
     app.add_exception_handler(WellwornError, _wellworn_error)
     app.add_exception_handler(RequestValidationError, _bad_request)
     app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(ClientDisconnect, _left)
     app.add_exception_handler(Exception, _unexpected)
     app.add_middleware(
         RequestGuard, rules=service.rules, gate=service.gate, metrics=service.metrics, audit=service.trail.add
@@ -285,6 +287,10 @@ async def _http_error(_request: Request, error: Exception) -> Response:
     status, detail = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, "")
     kind = "NotFound" if status == 404 else "InvalidInput" if status < 500 else "WellwornError"
     return refusal(problem(status, str(detail), kind))
+
+
+async def _left(_request: Request, _error: Exception) -> Response:
+    return refusal(problem(400, "body: the caller left before it ended", "InvalidInput"))
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

@@ -94,7 +94,8 @@ MOST_FORM = 64_000
 MOST_SIGN_IN = 4_000
 """Of a visitor whom nobody knows."""
 BODY_S = 30.0
-"""How long the next part of a body may take."""
+BODY_BYTES_A_SECOND = 20_000
+"""How long a body may take: so many seconds, and what it would take at this rate."""
 OPEN = ("/healthz", "/readyz", "/openapi.json")
 """Answered without a key, and however busy the server is."""
 PAGE = "/ui/"
@@ -269,6 +270,7 @@ class _Body:
         self._most = most
         self._turns = turns
         self._seen = 0
+        self._waited_s = 0.0
         self._complete = False
         self.has_turn = True
 
@@ -277,11 +279,13 @@ class _Body:
             return await self._receive()
         self._turns.release()
         self.has_turn = False
+        begun, patience_s = time.monotonic(), BODY_S + self._seen / BODY_BYTES_A_SECOND - self._waited_s
         try:
-            async with asyncio.timeout(BODY_S):
+            async with asyncio.timeout(patience_s):
                 message = await self._receive()
         except TimeoutError:
-            raise HTTPException(408, f"body: nothing came for {BODY_S:g} seconds (send it again)") from None
+            raise HTTPException(408, f"body: too little came in {BODY_S:g} seconds (send it again)") from None
+        self._waited_s += time.monotonic() - begun
         await self._turns.acquire()
         self.has_turn = True
         self._complete = not message.get("more_body", False)

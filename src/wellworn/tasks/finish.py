@@ -70,7 +70,8 @@ class Finisher:
             stored = [store(tx, record, item, twins, now) for record, item, twins, _ in made]
             for id, (*_, beaten) in zip(stored, made, strict=True):
                 there = tx.get([first.partition], beaten).values()
-                end(tx, id, [one for one in there if one.state == "active"], now, change="superseded")
+                ended = [one for one in there if one.state == "active" and one.id not in stored]
+                end(tx, id, ended, now, change="superseded")
             ids = tuple(dict.fromkeys(stored))
             changes = [(task, {"verdict": verdict, "entry_ids": ids}) for task, verdict in attempts]
             over = [self._tasks.move_in(tx, task, "reinforced", **changed) for task, changed in changes]
@@ -103,8 +104,9 @@ class Finisher:
         return [(record, *one, ends) for record, one, ends in zip(records, joined, beaten, strict=True)]
 
     def _beaten(self, item: items.NewItem, task: Task, trusted: bool) -> list[str]:
-        """Strategies for the very task of a new one, to make a call that it says has failed."""
-        failed = [call for call in item.pattern.failed if item.kind == "strategy" and item.pattern.calls]
+        """Strategies for the very task of a new one, to make a call that it says has failed and does not make itself."""
+        calls = [call.text for call in item.pattern.calls if item.kind == "strategy"]
+        failed = [call for call in item.pattern.failed if calls and call.text not in calls]
         found = [self._twins(items.Pattern(calls=(call,)), item.kind, task, trusted) for call in failed]
         own = item.pattern.conditions
         return [one.id for each in found for one in each if items.pattern_of(one).conditions == own]
