@@ -143,6 +143,8 @@ TWO_FACTS = [
     ),
 ]
 LOOK_ALIKES = [
+    ("Never commit to main.", "Never commit secrets."),
+    ("Never deploy on Fridays.", "Never deploy without tests."),
     ("I prefer tabs in Go files.", "I prefer spaces in YAML files."),
     ("We use Postgres in production.", "We use SQLite in the tests."),
     ("We use Python 3.11, FastAPI and Postgres 15.", "We upgraded to Python 3.12."),

@@ -22,7 +22,7 @@ ELSEWHERE = frozenset(
     """.split()  # noqa: SIM905
 )
 """English words that other languages have too."""
-ENGLISH_WORDS = STOP_WORDS - ELSEWHERE
+ENGLISH_WORDS = (STOP_WORDS - ELSEWHERE) | {"always", "every", "keep", "never", "please", "remind", "use", "without"}
 FOREIGN_WORDS = frozenset(
     """
     auf bei das dem der ein eine einen für hab habe ich ist jetzt mein meine mich mir mit nicht und von wir zu zum
