@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from wellworn import Memory
 from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.ops.imports import Imported
-from wellworn.ops.there import READERS, Record, Skipped, read_letta
+from wellworn.ops.there import READERS, Record, Skipped, ThereDialogue, read_letta
 
 FILES = Path(__file__).parent / "imports"
 SOURCES = {
@@ -146,6 +146,16 @@ def test_of_claude_the_branch_that_was_shown_comes_with_pasted_text(ada: Memory,
     assert done.skipped == {"a message that was not shown": 2, "no text": 1, "an attached file": 1}
 
 
+def test_messages_of_claude_without_ids_are_known_by_their_words(ada: Memory, tmp_path: Path) -> None:
+    messages = [said("", None, text, created_at=f"2025-01-0{day}") for day, text in enumerate(["I am Ada.", "Yes."], 1)]
+    chat = {"uuid": "c", "chat_messages": messages}
+    assert ada.admin.import_from("claude", saved(tmp_path / "c.json", [chat])).turns == 2
+    later = {**chat, "chat_messages": [messages[1], said("", None, "Yes.", created_at="2025-01-03")]}
+    for turns in (1, 0):
+        done = ada.admin.import_from("claude", saved(tmp_path / "c.json", [later]))
+        assert (done.turns, done.known) == (turns, 2 - turns)
+
+
 def test_of_claude_memories_come_as_facts(ada: Memory, tmp_path: Path) -> None:
     memory = {"conversations_memory": "Ada is a baker.", "project_memories": {"p": "Units are metric."}}
     with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
@@ -182,10 +192,10 @@ def test_of_letta_blocks_passages_and_what_was_said_to_people(ada: Memory) -> No
     ]
 
 
-def agent_file(block: str, *said: str, number: int = 0) -> dict[str, Any]:
+def agent_file(block: str, *said: str, number: int = 0, start: int = 0) -> dict[str, Any]:
     """Letta counts ids from 0 in each file."""
     messages = [
-        {"id": f"message-{place}", "role": "user", "content": text, "created_at": f"2025-01-01T10:0{place}:00Z"}
+        {"id": f"message-{place}", "role": "user", "content": text, "created_at": f"2025-01-01T10:0{start + place}:00Z"}
         for place, text in enumerate(said)
     ]
     agent = {"id": f"agent-{number}", "name": "A", "block_ids": [f"block-{number}"], "messages": messages}
@@ -205,16 +215,46 @@ def test_agents_of_letta_stay_apart_and_a_newer_file_of_one_changes_it(ada: Memo
         ada.admin.import_from("letta", saved(tmp_path / "both.af", both))
 
 
-def test_an_agent_that_an_earlier_release_imported_is_known(ada: Memory, tmp_path: Path) -> None:
-    """It took the ids as they are in the file."""
+def bring_as_earlier(ada: Memory, path: Path) -> None:
+    """Earlier releases took the ids as they are in the file."""
 
     def earlier(path: Path) -> Iterator[Record]:
-        yield from (one if isinstance(one, Skipped) else replace(one, id=one.formerly) for one in read_letta(path))
+        for one in read_letta(path):
+            if isinstance(one, ThereDialogue):
+                turns = [replace(turn, id=f"message-{place}") for place, turn in enumerate(one.turns)]
+                yield replace(one, id=one.formerly, turns=turns)
+            else:
+                yield one if isinstance(one, Skipped) else replace(one, id=one.formerly)
 
-    home, work = agent_file("Ada likes tea.", "I live in Oslo."), agent_file("Ada leads.", "My boss is Tom.")
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(READERS, "letta", ("letta", earlier))
-        ada.admin.import_from("letta", saved(tmp_path / "home.af", home))
+        ada.admin.import_from("letta", path)
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+@pytest.mark.parametrize("scrubber", ["off", "strict"])
+def test_a_newer_file_of_an_agent_that_begins_later_adds_what_is_new(
+    tmp_path: Path, earlier: bool, scrubber: str
+) -> None:
+    """Only some of what was said is in a file, counted from 0."""
+    said = ["I am Ada.", "Write to ada@example.org.", "Yes.", "My dog is Rex.", "Yes."]
+    first, later = agent_file("Lives in Rome.", *said[:3]), agent_file("Lives in Oslo.", *said[1:], start=1)
+    for file in (first, later):
+        file["agents"][0]["created_at"] = "2024-12-01"
+    with Memory(":memory:", background=False, scrubber=scrubber) as memory:
+        ada = memory.for_user("ada")
+        if earlier:
+            bring_as_earlier(ada, saved(tmp_path / "first.af", first))
+        for file, turns in ((first, 0 if earlier else 3), (later, 2), (later, 0), (first, 0)):
+            done = ada.admin.import_from("letta", saved(tmp_path / "a.af", file))
+            assert (done.turns, done.memories) == (turns, int(turns == 3))
+        (session,) = ada.sessions()
+        assert [turn.text for turn in ada.session(session).turns()][2:] == said[2:]
+
+
+def test_an_agent_that_an_earlier_release_imported_is_known(ada: Memory, tmp_path: Path) -> None:
+    home, work = agent_file("Ada likes tea.", "I live in Oslo."), agent_file("Ada leads.", "My boss is Tom.")
+    bring_as_earlier(ada, saved(tmp_path / "home.af", home))
     assert ada.sessions() == ["letta:agent-0"]
     other = ada.admin.import_from("letta", saved(tmp_path / "work.af", work))
     assert (other.memories, other.turns, other.changed) == (1, 1, 0)

@@ -11,7 +11,7 @@ import hashlib
 import json
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from itertools import chain, count, islice
@@ -26,7 +26,7 @@ from wellworn.ingest.outdate import INSTANT
 from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.session import ID_THERE, Session, missing_turns
 from wellworn.ingest.terms import text_hash, thread_of
-from wellworn.ingest.validate import Draft, as_time, check
+from wellworn.ingest.validate import Draft, TimeLike, as_time, check
 from wellworn.ops.there import Record, Skipped, ThereDialogue, ThereMemory
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Selection, Store
@@ -249,20 +249,46 @@ class Importer:
     def _add(self, dialogue: ThereDialogue) -> None:
         session, now = self._session(f"{self._source}:{dialogue.id}"[:MAX_NAME_CHARS]), self._writer.clock()
         drafts: dict[str, Draft] = {}
+        times: Counter[str] = Counter()
         for turn in dialogue.turns:
+            words = text_hash(f"{turn.at} {turn.role} {turn.text}")
+            times[words] += 1
+            id = turn.id or f"{words}/{times[words]}"
             try:
                 draft = session.writer.draft(turn.role, clean_text(turn.text), at=turn.at)
                 check(draft, self._scope, now)
-                drafts[turn.id] = draft
+                drafts[id] = draft
             except InvalidInput as error:
-                self._skip(f"{dialogue.id}/{turn.id}", f"{error.field}: {error.problem}")
+                self._skip(f"{dialogue.id}/{id}", f"{error.field}: {error.problem}")
         new = missing_turns(session, self._store, self._home, drafts)
+        if not all(turn.id for turn in dialogue.turns):
+            new = self._not_under_other_ids(new, session, drafts)
         self._counts["known"] += len(drafts) - len(new)
         self._counts["turns"] += len(new)
         self._counts["sessions"] += bool(new)
         if new and not self._dry_run:
             session.writer.write(session.writer.ready(new))
             session.end()
+
+    def _not_under_other_ids(self, new: Sequence[Draft], session: Session, drafts: Container[str]) -> list[Draft]:
+        """Those turns that are not here under other ids either: earlier releases counted them."""
+        turns, left = session.turns(), Counter[object]()
+        entries = self._store.get([self._home], [turn.entry_id for turn in turns if turn.entry_id])
+        for turn in turns:
+            if turn.entry_id in entries and entries[turn.entry_id].metadata.get(ID_THERE) not in drafts:
+                left.update((self._told(turn.at, turn.text), self._told(None, turn.text)))
+        found = []
+        for draft in new:
+            told = self._told(draft.at, draft.text)
+            if left[told]:
+                left[told] -= 1
+            else:
+                found.append(draft)
+        return found
+
+    def _told(self, at: TimeLike, text: str) -> tuple[TimeLike, str]:
+        """What two turns must share to count as the same."""
+        return at, self._writer.scrubbing.asked(self._home)(clean_text(text))
 
 
 def _placed(entries: Sequence[Entry], here: Mapping[str, Entry], ids: Iterator[str]) -> list[Entry]:

@@ -44,6 +44,7 @@ class ThereTurn:
     """What was said in a dialogue of another system."""
 
     id: str
+    """Empty where it has none that lasts: then it is known by when it was said, by whom, and by its words."""
     role: str
     text: str
     at: TimeLike = None
@@ -194,7 +195,7 @@ def _chatgpt_turn(message: Plain) -> tuple[ThereTurn | None, str]:
         return None, "a message that was not shown"
     if content.get("content_type") not in ("text", "multimodal_text") or not text.strip():
         return None, f"no text ({content.get('content_type')})"
-    return ThereTurn(id=str(message.get("id")), role=role, text=text, at=_time(message.get("create_time"))), ""
+    return ThereTurn(id=str(message.get("id") or ""), role=role, text=text, at=_time(message.get("create_time"))), ""
 
 
 def read_claude(path: Path) -> Iterator[Record]:
@@ -242,8 +243,9 @@ def _claude_chat(chat: Plain) -> Iterator[Record]:
                 said[f"{id}/{number}"] = str(file.get("extracted_content") or "")
             else:
                 yield Skipped(where=f"{name}/{id}", why="an attached file")
-        at = _time(message.get("created_at"))
-        found = [ThereTurn(id=own, role=role, text=text, at=at) for own, text in said.items() if text.strip()]
+        at, lasts = _time(message.get("created_at")), bool(message.get("uuid"))
+        words = {own: text for own, text in said.items() if text.strip()}
+        found = [ThereTurn(id=own if lasts else "", role=role, text=text, at=at) for own, text in words.items()]
         if not found:
             yield Skipped(where=f"{name}/{id}", why="no text")
         turns += found
@@ -336,15 +338,15 @@ def read_letta(path: Path) -> Iterator[Record]:
 
 def _letta_agent(agent: Plain, shared: Mapping[str, Plain]) -> tuple[str, list[Record]]:
     """An agent's id and records. Letta counts ids from 0 in each file, so an agent is known by its name and by when it was
-    made, or by what was said first."""
+    made, or by what was said first; and a message by its words."""
     name, turns, records = str(agent.get("id") or agent.get("name")), list[ThereTurn](), list[Record]()
     for number, message in enumerate(_listed(agent.get("messages") or [], where="Letta")):
-        role, id, text = message.get("role"), str(message.get("id") or number), _letta_text(message)
+        role, text = message.get("role"), _letta_text(message)
         if role in ("user", "assistant") and text.strip():
-            turns.append(ThereTurn(id=id, role=role, text=text, at=_time(message.get("created_at"))))
+            turns.append(ThereTurn(id="", role=role, text=text, at=_time(message.get("created_at"))))
         else:
             why = f"a message of the {role} without words to a person"
-            records.append(Skipped(where=f"{name}/{id}", why=why))
+            records.append(Skipped(where=f"{name}/{message.get('id') or number}", why=why))
     first = f"{turns[0].at} {turns[0].text}" if turns else ""
     own = text_hash(f"{agent.get('name')} {agent.get('created_at') or first or name}")[:16]
     listed = agent.get("core_memory") or [shared[id] for id in _tags(agent.get("block_ids")) if id in shared]
