@@ -232,15 +232,15 @@ def bring_as_earlier(ada: Memory, path: Path) -> None:
 
 
 @pytest.mark.parametrize("earlier", [False, True])
-@pytest.mark.parametrize("scrubber", ["off", "strict"])
+@pytest.mark.parametrize(("scrubber", "made"), [("off", "2024-12-01"), ("strict", "2024-12-01"), ("off", None)])
 def test_a_newer_file_of_an_agent_that_begins_later_adds_what_is_new(
-    tmp_path: Path, earlier: bool, scrubber: str
+    tmp_path: Path, earlier: bool, scrubber: str, made: str | None
 ) -> None:
     """Only some of what was said is in a file, counted from 0."""
     said = ["I am Ada.", "Write to ada@example.org.", "Yes.", "My dog is Rex.", "Yes."]
     first, later = agent_file("Lives in Rome.", *said[:3]), agent_file("Lives in Oslo.", *said[1:], start=1)
     for file in (first, later):
-        file["agents"][0]["created_at"] = "2024-12-01"
+        file["agents"][0]["created_at"] = made
     with Memory(":memory:", background=False, scrubber=scrubber) as memory:
         ada = memory.for_user("ada")
         if earlier:
@@ -250,6 +250,28 @@ def test_a_newer_file_of_an_agent_that_begins_later_adds_what_is_new(
             assert (done.turns, done.memories) == (turns, int(turns == 3))
         (session,) = ada.sessions()
         assert [turn.text for turn in ada.session(session).turns()][2:] == said[2:]
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_block_of_an_agent_is_followed_before_and_after_it_speaks(ada: Memory, tmp_path: Path, earlier: bool) -> None:
+    first = saved(tmp_path / "first.af", agent_file("Lives in Rome."))
+    if earlier:
+        bring_as_earlier(ada, first)
+    ada.admin.import_from("letta", first)
+    for file in (agent_file("Lives in Oslo."), agent_file("Lives in Bern.", "I am Ada.")):
+        assert ada.admin.import_from("letta", saved(tmp_path / "newer.af", file)).changed == 1
+        assert ada.admin.import_from("letta", saved(tmp_path / "newer.af", file)).changed == 0
+    other = ada.admin.import_from("letta", saved(tmp_path / "other.af", agent_file("Ada leads.", "My boss is Tom.")))
+    assert (other.memories, other.turns, other.changed) == (1, 1, 0)
+    assert [entry.text for entry in ada.entries(kind="note")] == ["Lives in Bern.", "Ada leads."]
+
+
+def test_a_copy_of_an_agent_under_another_name_stays_apart(ada: Memory, tmp_path: Path) -> None:
+    ada.admin.import_from("letta", saved(tmp_path / "home.af", agent_file("Ada likes tea.", "I am Ada.", "Hello.")))
+    copy = agent_file("Ada leads.", "Hello.", "My boss is Tom.", start=1)
+    copy["agents"][0]["name"] = "B"
+    done = ada.admin.import_from("letta", saved(tmp_path / "copy.af", copy))
+    assert (done.memories, done.turns, done.changed) == (1, 2, 0)
 
 
 def test_an_agent_that_an_earlier_release_imported_is_known(ada: Memory, tmp_path: Path) -> None:

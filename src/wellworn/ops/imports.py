@@ -18,7 +18,7 @@ from itertools import chain, count, islice
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
-from wellworn.core.values import MAX_NAME_CHARS, Entry, Partition, Progress, Scope, altered
+from wellworn.core.values import MAX_NAME_CHARS, Entry, Partition, Progress, Scope, Turn, altered
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.change import Changer
 from wellworn.ingest.chunk import STEP, chunk
@@ -27,7 +27,7 @@ from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.session import ID_THERE, Session, missing_turns
 from wellworn.ingest.terms import text_hash, thread_of
 from wellworn.ingest.validate import Draft, TimeLike, as_time, check
-from wellworn.ops.there import Record, Skipped, ThereDialogue, ThereMemory
+from wellworn.ops.there import Record, Skipped, ThereDialogue, ThereMemory, agent_id
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Selection, Store
 
@@ -111,20 +111,49 @@ class Importer:
         return [one for one in records if owner is None or isinstance(one, Skipped) or one.owner in (None, owner)]
 
     def _as_formerly(self, records: Sequence[Record]) -> list[Record]:
-        """The records; under their former ids where an earlier release has imported the same dialogue."""
-        formerly, hidden = set(), self._writer.scrubbing.on
+        """The records under the ids that they have here: earlier releases gave others, and a newer file of an agent may
+        begin later."""
+        here: dict[str, str] = {}
         for one in records:
-            if isinstance(one, ThereDialogue) and one.formerly:
-                at, text = one.turns[0].at, clean_text(one.turns[0].text)
-                said = self._store.turns(self._home, f"{self._source}:{one.formerly}"[:MAX_NAME_CHARS])
-                if any(at in (None, turn.at) and (hidden or turn.text == text) for turn in said):
-                    formerly.add(one.id)
-        return [
-            one
-            if isinstance(one, Skipped) or one.id.partition("/")[0] not in formerly
-            else replace(one, id=one.formerly)
-            for one in records
-        ]
+            if isinstance(one, ThereDialogue) and one.formerly and here.get(one.id, one.id) == one.id:
+                memories = [more for more in records if isinstance(more, ThereMemory)]
+                here[one.id] = self._id_here(one, [more for more in memories if more.id.startswith(f"{one.id}/")])
+        return [one if isinstance(one, Skipped) else replace(one, id=_renamed(one, here)) for one in records]
+
+    def _id_here(self, one: ThereDialogue, memories: Sequence[ThereMemory]) -> str:
+        """The id of an agent here, empty for the former one: that under which some of it was said, or else, where nothing
+        was said, that under which one of its memories has the same title."""
+        silent = agent_id(one.agent, one.formerly) if one.agent else one.id
+        ids = {one.id: one.id, silent: silent, "": one.formerly}
+        said = {id: self._store.turns(self._home, self._session_id(name)) for id, name in ids.items()}
+        if said[one.id]:
+            return one.id
+        for id, turns in chain(said.items(), self._others(one.agent) if one.agent else ()):
+            if self._shares(one, turns):
+                return id
+        for id in (id for id in ids if not said[id]):
+            titles = {next(self._ids(_renamed(more, {one.id: id}))): more.draft.title for more in memories}
+            entries = self._store.get([self._home], [*titles]).values()
+            if any(entry.title and entry.title.split(STEP)[0] == titles[entry.id] for entry in entries):
+                return id
+        return one.id
+
+    def _others(self, agent: str) -> Iterator[tuple[str, list[Turn]]]:
+        """The ids of the agents of this name that are known by what was said first, and what was said."""
+        names = (head.id for head in self._store.sessions(self._home))
+        for name in (name for name in names if name.startswith(self._session_id(""))):
+            turns = self._store.turns(self._home, name)
+            if turns and name == self._session_id(id := agent_id(agent, turns[0])):
+                yield id, turns
+
+    def _shares(self, one: ThereDialogue, here: Sequence[Turn]) -> bool:
+        """Whether some of a dialogue is here; by what was said first if it has no times."""
+        known = {self._told(at, turn.text) for turn in here for at in (turn.at, None)}
+        there = [turn for turn in one.turns if turn.at] or one.turns[:1]
+        return any(self._told(turn.at, turn.text) in known for turn in there)
+
+    def _session_id(self, id_there: str) -> str:
+        return f"{self._source}:{id_there}"[:MAX_NAME_CHARS]
 
     def _skip(self, where: str, why: str) -> None:
         self._skipped[why] += 1
@@ -247,7 +276,7 @@ class Importer:
     # -- dialogues -----------------------------------------------------------------------------------------------
 
     def _add(self, dialogue: ThereDialogue) -> None:
-        session, now = self._session(f"{self._source}:{dialogue.id}"[:MAX_NAME_CHARS]), self._writer.clock()
+        session, now = self._session(self._session_id(dialogue.id)), self._writer.clock()
         drafts: dict[str, Draft] = {}
         times: Counter[str] = Counter()
         for turn in dialogue.turns:
@@ -289,6 +318,12 @@ class Importer:
     def _told(self, at: TimeLike, text: str) -> tuple[TimeLike, str]:
         """What two turns must share to count as the same."""
         return at, self._writer.scrubbing.asked(self._home)(clean_text(text))
+
+
+def _renamed(one: ThereMemory | ThereDialogue, ids: Mapping[str, str]) -> str:
+    """The id of a record after that of its agent is replaced; an empty one stands for its former id."""
+    agent, slash, rest = one.id.partition("/")
+    return (ids[agent] + slash + rest if ids[agent] else one.formerly) if agent in ids else one.id
 
 
 def _placed(entries: Sequence[Entry], here: Mapping[str, Entry], ids: Iterator[str]) -> list[Entry]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, TransferError
+from wellworn.core.values import Turn
 from wellworn.ingest.terms import text_hash
 from wellworn.ingest.validate import Draft, TimeLike, as_time
 from wellworn.ops.files import files_in, open_plain, read_text
@@ -59,6 +60,8 @@ class ThereDialogue:
     owner: str | None = None
     formerly: str = ""
     """Its id in earlier releases. Ids of memories that go with the dialogue begin with its id and a slash."""
+    agent: str = ""
+    """The name of the agent, where only what was said tells which one of this name it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -347,8 +350,8 @@ def _letta_agent(agent: Plain, shared: Mapping[str, Plain]) -> tuple[str, list[R
         else:
             why = f"a message of the {role} without words to a person"
             records.append(Skipped(where=f"{name}/{message.get('id') or number}", why=why))
-    first = f"{turns[0].at} {turns[0].text}" if turns else ""
-    own = text_hash(f"{agent.get('name')} {agent.get('created_at') or first or name}")[:16]
+    called, made = str(agent.get("name")), agent.get("created_at")
+    own = agent_id(called, made or (turns[0] if turns else name))
     listed = agent.get("core_memory") or [shared[id] for id in _tags(agent.get("block_ids")) if id in shared]
     for block in _listed(listed, where="Letta"):
         label, text = str(block.get("label")), str(block.get("value") or "")
@@ -361,9 +364,15 @@ def _letta_agent(agent: Plain, shared: Mapping[str, Plain]) -> tuple[str, list[R
     for passage in _listed(agent.get("archival_memory") or [], where="Letta"):
         one = _passage(passage)
         records.append(replace(one, id=f"{own}/{one.id}", formerly=one.id))
-    if turns:
-        records.append(ThereDialogue(id=own, turns=turns, formerly=name))
+    if turns or any(isinstance(one, ThereMemory) for one in records):
+        records.append(ThereDialogue(id=own, turns=turns, formerly=name, agent="" if made else called))
     return own, records
+
+
+def agent_id(name: str, since: object) -> str:
+    """The id of an agent of Letta, from its name and when it was made, what was said first, or its id in the file."""
+    first = f"{since.at} {since.text}" if isinstance(since, ThereTurn | Turn) else since
+    return text_hash(f"{name} {first}")[:16]
 
 
 def _passage(passage: Plain) -> ThereMemory:
