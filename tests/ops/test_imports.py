@@ -398,6 +398,29 @@ def test_what_was_remembered_before_is_not_strengthened(ada: Memory) -> None:
     assert (bring(ada, "mem0").known, vars(ada.entries()[0])) == (1, before)
 
 
+NAMELESS: dict[str, Any] = {
+    "letta": [{"text": "One."}, {"text": "Two."}, {"text": "Three."}],
+    "zep": {"edges": [{"fact": "One."}], "nodes": [{"summary": "Two."}], "episodes": [{"content": "Three."}]},
+    "langgraph": [{"value": {"content": "One."}}, {"value": {"content": "Two."}}, {"value": {"content": "Three."}}],
+}
+
+
+@pytest.mark.parametrize("source", NAMELESS)
+def test_memories_without_ids_all_come_once(ada: Memory, tmp_path: Path, source: str) -> None:
+    file = saved(tmp_path / "export.json", NAMELESS[source])
+    assert [ada.admin.import_from(source, file).memories for _ in range(2)] == [3, 0]
+    assert texts(ada) == ["One.", "Two.", "Three."]
+
+
+def test_of_memories_with_the_same_id_the_last_one_comes_and_others_are_named(ada: Memory, tmp_path: Path) -> None:
+    items = [{"id": "1", "memory": f"Ada has {count} cats."} for count in range(300)]
+    for memories in (1, 0):
+        done = ada.admin.import_from("mem0", saved(tmp_path / "mem0.json", items))
+        assert (done.memories, done.changed) == (memories, 0)
+        assert done.skipped == {"a later record has the same id": 299}
+    assert texts(ada) == ["Ada has 299 cats."]
+
+
 def test_archives_folders_and_lines_are_read(ada: Memory, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
         archive.write(FILES / "chatgpt.json", "export/conversations.json")

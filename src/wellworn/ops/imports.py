@@ -81,7 +81,7 @@ class Importer:
 
     def run(self, records: Sequence[Record], *, owner: str | None, progress: Progress) -> Imported:
         """Import the records, those of one owner if one is named. Every batch is durable before the next begins."""
-        wanted = self._as_formerly(self._of_owner(records, owner))
+        wanted = _once(self._as_formerly(self._of_owner(records, owner)))
         for start in range(0, len(wanted), BATCH):
             batch = wanted[start : start + BATCH]
             self._remember([record for record in batch if isinstance(record, ThereMemory)])
@@ -318,6 +318,17 @@ class Importer:
     def _told(self, at: TimeLike, text: str) -> tuple[TimeLike, str]:
         """What two turns must share to count as the same."""
         return at, self._writer.scrubbing.asked(self._home)(clean_text(text))
+
+
+def _once(records: Sequence[Record]) -> list[Record]:
+    """The records; of memories with the same id the last one."""
+    last = {one.id: one for one in records if isinstance(one, ThereMemory)}
+    return [
+        Skipped(where=one.id, why="a later record has the same id")
+        if isinstance(one, ThereMemory) and last[one.id] is not one
+        else one
+        for one in records
+    ]
 
 
 def _renamed(one: ThereMemory | ThereDialogue, ids: Mapping[str, str]) -> str:

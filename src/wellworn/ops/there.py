@@ -157,6 +157,11 @@ def _text(content: object) -> str:
     return "\n".join(text for text in texts if isinstance(text, str) and text.strip())
 
 
+def _id(given: object, text: str) -> str:
+    """The id of a memory, from its words if it has none."""
+    return text_hash(text) if given in (None, "") else str(given)
+
+
 def _tags(value: object) -> list[str]:
     return [str(tag)[:200] for tag in value if str(tag).strip()] if isinstance(value, list) else []
 
@@ -287,8 +292,9 @@ def read_langgraph(path: Path) -> Iterator[Record]:
             inner = value["content"] if isinstance(value.get("content"), Mapping) else value
             words = next((inner[key] for key in _WORDS if isinstance(inner.get(key), str)), None)
             at = _time(item.get("updated_at")) or _time(item.get("created_at"))
-            draft = Draft(text=words or json.dumps(value, ensure_ascii=False), kind="fact", at=at)
-            yield ThereMemory(id=f"{place}/{item.get('key')}", draft=draft, owner=place or None)
+            text = words or json.dumps(value, ensure_ascii=False)
+            draft = Draft(text=text, kind="fact", at=at)
+            yield ThereMemory(id=f"{place}/{_id(item.get('key'), text)}", draft=draft, owner=place or None)
 
 
 def read_zep(path: Path) -> Iterator[Record]:
@@ -301,18 +307,19 @@ def read_zep(path: Path) -> Iterator[Record]:
             at = start or _time(edge.get("created_at"))
             text = str(edge.get("fact") or "")
             draft = Draft(text=text, kind="fact", at=at, valid_from=start, valid_to=end)
-            yield ThereMemory(id=str(edge.get("uuid")), draft=draft, owner=_owner(edge))
+            yield ThereMemory(id=_id(edge.get("uuid"), text), draft=draft, owner=_owner(edge))
         for node in _listed(graph.get("nodes", graph.get("entities", [])), where="Zep"):
             text, name = str(node.get("summary") or ""), str(node.get("name") or "")
             if not text.strip():
                 yield Skipped(where=name, why="an entity without a summary")
                 continue
             draft = Draft(text=text, title=name, at=_time(node.get("created_at")))
-            yield ThereMemory(id=str(node.get("uuid")), draft=draft, owner=_owner(node))
+            yield ThereMemory(id=_id(node.get("uuid"), text), draft=draft, owner=_owner(node))
         for episode in _listed(graph.get("episodes", []), where="Zep"):
             at = _time(episode.get("valid_at")) or _time(episode.get("created_at"))
-            draft = Draft(text=str(episode.get("content") or ""), title=str(episode.get("name") or ""), at=at)
-            yield ThereMemory(id=str(episode.get("uuid")), draft=draft, owner=_owner(episode))
+            text = str(episode.get("content") or "")
+            draft = Draft(text=text, title=str(episode.get("name") or ""), at=at)
+            yield ThereMemory(id=_id(episode.get("uuid"), text), draft=draft, owner=_owner(episode))
 
 
 def _owner(one: Plain) -> str | None:
@@ -376,10 +383,9 @@ def agent_id(name: str, since: object) -> str:
 
 
 def _passage(passage: Plain) -> ThereMemory:
-    draft = Draft(
-        text=str(passage.get("text") or ""), tags=_tags(passage.get("tags")), at=_time(passage.get("created_at"))
-    )
-    return ThereMemory(id=str(passage.get("id")), draft=draft)
+    text = str(passage.get("text") or "")
+    draft = Draft(text=text, tags=_tags(passage.get("tags")), at=_time(passage.get("created_at")))
+    return ThereMemory(id=_id(passage.get("id"), text), draft=draft)
 
 
 def _letta_text(message: Plain) -> str:
