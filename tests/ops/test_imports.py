@@ -182,6 +182,14 @@ def test_of_mem0_one_person_is_taken(ada: Memory) -> None:
     assert entry.metadata["topic"] == "drinks"
 
 
+def test_a_memory_of_mem0_whose_end_is_no_time_has_none(ada: Memory, tmp_path: Path) -> None:
+    ends = {"Ada has a permit.": "2030-01-01", "Ada has a cat.": "never", "Ada has a dog.": ""}
+    items = [{"id": text, "memory": text, "expiration_date": end} for text, end in ends.items()]
+    assert ada.admin.import_from("mem0", saved(tmp_path / "mem0.json", items)).skipped == {}
+    found = {entry.text: entry.valid_to for entry in ada.entries()}
+    assert found == {**dict.fromkeys(ends), "Ada has a permit.": datetime(2030, 1, 1, tzinfo=UTC)}
+
+
 def test_of_letta_blocks_passages_and_what_was_said_to_people(ada: Memory) -> None:
     assert bring(ada, "letta").skipped["what the agent is told about itself"] == 1
     assert {"The human is called Ada.", "Ada moved to Bergen."} <= set(texts(ada))

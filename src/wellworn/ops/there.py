@@ -273,7 +273,7 @@ def read_mem0(path: Path) -> Iterator[Record]:
                 kind="fact",
                 tags=_tags(item.get("categories")),
                 at=_time(item.get("updated_at")) or _time(item.get("created_at")),
-                valid_to=_limit(item.get("expiration_date")),
+                valid_to=_time(item.get("expiration_date")),
                 metadata=_object(item.get("metadata")),
             )
             owner = item.get("user_id") or item.get("agent_id") or item.get("run_id")
