@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -332,12 +334,21 @@ def logging_file(path: Path) -> sqlite3.Connection:
     return db
 
 
+@pytest.fixture
+def mark(tmp_path: Path) -> Iterator[Path]:
+    """That of another who switches now."""
+    mark = tmp_path / f"a.db{log.SWITCHING}"
+    with mark.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_SH)
+        yield mark
+
+
 @pytest.mark.parametrize("closes_too", [True, False])
-def test_who_is_hindered_by_one_that_closes_too_tries_again(tmp_path: Path, closes_too: bool) -> None:
-    path, mark = tmp_path / "a.db", tmp_path / f"a.db{log.SWITCHING}-{os.getppid()}"  # of a process that lives
+def test_who_is_hindered_by_one_that_closes_too_tries_again(tmp_path: Path, mark: Path, closes_too: bool) -> None:
+    path = tmp_path / "a.db"
     first, second = logging_file(path), logging_file(path)
-    if closes_too:
-        mark.touch()
+    if not closes_too:
+        mark.unlink()
 
     def again() -> sqlite3.Connection:
         second.close()
@@ -349,14 +360,41 @@ def test_who_is_hindered_by_one_that_closes_too_tries_again(tmp_path: Path, clos
     assert {one.name for one in tmp_path.iterdir()} == {"a.db", *([mark.name] if closes_too else [])}
 
 
-def test_a_mark_stays_while_its_process_lives(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", ""]) as dead:
-        pass
-    marks = [tmp_path / f"a.db{log.SWITCHING}-{number}" for number in (os.getppid(), dead.pid)]
-    for mark in marks:
-        mark.touch()
+def test_a_mark_stays_while_somebody_holds_it(tmp_path: Path, mark: Path) -> None:
+    left = tmp_path / f"b.db{log.SWITCHING}"
+    left.touch()
+    for name in ("a.db", "b.db"):
+        remembered(tmp_path / name).close()
+    assert [one.exists() for one in (mark, left)] == [True, False]
+
+
+def test_a_mark_that_was_left_excuses_a_missing_log_once(tmp_path: Path) -> None:
+    path, kept = tmp_path / "a.db", tmp_path / "kept"
+    with remembered(path):
+        subprocess.run(["cp", path, kept], check=True)
+    (tmp_path / f"a.db{log.SWITCHING}").touch()
+    for whole in (True, False):
+        shutil.copy(kept, path)
+        with Memory(path, embedder="hash", background=False) as memory:
+            assert memory.verify().ok == whole
+    assert {one.name for one in tmp_path.iterdir()} == {"a.db", "kept"}
+
+
+def test_files_named_like_a_mark_stay(tmp_path: Path) -> None:
+    own = [tmp_path / f"a.db{log.SWITCHING}{end}" for end in (".bak", "-to-postgres.txt", "-99999999", "")]
+    for file in own:
+        file.write_text("notes" if file == own[-1] else "")
     remembered(tmp_path / "a.db").close()
-    assert [mark.exists() for mark in marks] == [True, False]
+    assert {one.name for one in tmp_path.iterdir()} == {"a.db", *(file.name for file in own)}
+
+
+def test_opening_and_closing_a_file_lists_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*args: object) -> None:
+        raise AssertionError("the folder is listed")
+
+    for name in ("scandir", "listdir"):
+        monkeypatch.setattr(os, name, refused)
+    SqliteStore(tmp_path / "a.db").close()
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from wellworn.core.errors import InvalidInput, StoreBusy, StoreClosed, StoreCorr
 from wellworn.core.locks import patience_left
 from wellworn.store.sqlite.db import SqliteDb, translated, translation
 from wellworn.store.sqlite.driver import PLAIN_HEADER, connect, raw_key, salt_of
-from wellworn.store.sqlite.log import begin_log, beside, close_sealed, marks
+from wellworn.store.sqlite.log import begin_log, beside, close_sealed, is_marked
 from wellworn.store.sqlite.schema import LONE, MIGRATIONS, migrate, version_of
 
 BUSY_TIMEOUT_S = 60.0
@@ -544,7 +544,7 @@ def _lacks_log(path: Path) -> bool:
     It is looked at twice: who was switching at the first look may have ended before we looked for the mark.
     """
     with path.open("r+b", buffering=0) as file:
-        apart = _is_lone(path, since=LONE) and not any(marks(path)) and _can_lock(file.fileno())
+        apart = _is_lone(path, since=LONE) and not is_marked(path) and _can_lock(file.fileno())
         return apart and _is_lone(path, since=LONE)
 
 
