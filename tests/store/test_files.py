@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from wellworn import Memory, Scope, StoreCorrupt, StoreError
+from wellworn.core.locks import process_runs
 from wellworn.ops.backup import restore
 from wellworn.ops.doctor import rescue
 from wellworn.store.port import Selection
@@ -223,6 +224,28 @@ move(source.engine.store, parts.store, parts.writer, clock=parts.clock, progress
     with remembered(tmp_path / "c.db") as memory:
         memory.admin.backup()
     assert [*temporary.iterdir()] == []
+
+
+def test_a_name_with_a_number_that_no_process_has_hinders_no_backup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with remembered(tmp_path / "m.db") as memory:
+        memory.admin.backup()
+        others = [tmp_path / ".wellworn.99999999999999999999-x.part"]
+        others.append(tmp_path / "m.db.backups" / ".m.99999999999999999999999-x.part")
+        for other in others:
+            other.touch()
+        assert memory.admin.backup().made
+    assert all(other.exists() for other in others)
+    assert not process_runs(2**40)
+
+
+def test_nothing_is_sent_to_a_process_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the signal 0 is the one that ends a process."""
+    monkeypatch.delattr("os.kill")
+    monkeypatch.setattr("sys.platform", "win32")
+    assert process_runs(os.getpid())
 
 
 def test_a_file_that_cannot_be_changed_opens_for_reading() -> None:

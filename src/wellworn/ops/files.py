@@ -26,7 +26,7 @@ MAX_FILES = 1_000_000
 
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # not on Windows, where making a link needs rights of its own
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a named pipe must not wait for a writer
-_MAKER = regex(r"\.(\d+)-[^.]*\.part$")
+_MAKER = regex(r"\.(\d{1,9})-[^.]*\.part$")
 _BINARY = getattr(os, "O_BINARY", 0)
 _BESIDE = ("-wal", "-shm", "-journal")
 """How the names of files end that may lie beside a database."""
