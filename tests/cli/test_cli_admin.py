@@ -109,8 +109,14 @@ def test_a_file_is_encrypted_and_its_key_changed(filled: Cli, tmp_path: Path, mo
         (tmp_path / name).write_text(f"the {name} passphrase")
         index = filled.db.with_name(f"{filled.db.name}-index")
         index.mkdir(exist_ok=True)
+        (index / ("ab" * 16)).touch()
+        notes = index / "notes.txt"  # somebody's own
+        if name == "first":
+            notes.touch()
         filled.ok("admin", "rekey", "--new-key-file", str(tmp_path / name))
-        assert name == "second" or not index.exists()
+        assert index.exists() == notes.exists() == (name == "first")
+        assert not (index / ("ab" * 16)).exists()
+        notes.unlink(missing_ok=True)
         refused = filled("admin", "stats")
         assert refused.code == 2
         assert says[name] in refused.err

@@ -6,8 +6,6 @@ with a layer, as --user, only what is there. Each command says it. Who is erased
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -146,6 +144,7 @@ def rekey(
             target, {"rekeyed": target.place}, f"{target.place} has the key in {new_key_file}.", of="the whole store"
         )
         return
+    from wellworn.search.mapped import IndexFiles
     from wellworn.store import key_in_environment
     from wellworn.store.sqlite import SqliteStore
     from wellworn.store.sqlite.driver import encrypt_file, key_of
@@ -158,8 +157,9 @@ def rekey(
             store.rekey(new_key_file)
     if not encrypted and secret is not None:
         encrypt_file(file, secret)
-        shutil.rmtree(f"{os.path.realpath(file)}-index", ignore_errors=True)  # which has its words in plain
-    SqliteStore(file, key=new_key_file).close()  # it opens
+    rekeyed = SqliteStore(file, key=new_key_file)  # it opens
+    IndexFiles(rekeyed)  # removes those that have its words in plain
+    rekeyed.close()
     document = {"rekeyed": target.db}
     _answer(target, document, f"{target.place} is encrypted with the key in {new_key_file}.", of="the whole store")
     if key_in_environment() is not None:

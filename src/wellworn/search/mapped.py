@@ -207,6 +207,8 @@ class IndexFiles:
                     self.erase(there[path])
                 else:
                     _delete(path)
+            if self._store.encrypted:
+                folder.rmdir()  # only an empty one
 
 
 def _write(file: IO[bytes], index: PartitionIndex, token: str) -> None:
