@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from contract.builders import NOON, make_partition, make_record, put
 from contract.postgres import Server
 from wellworn import Memory
 from wellworn.core.errors import InvalidInput, TransferError
-from wellworn.ops.transfer import move
+from wellworn.ops.transfer import MOVED, move
 from wellworn.store.port import RecordFilter
 
 FACTS = [f"Ada keeps fact number {n} about thing {n * 7}." for n in range(30)]
@@ -135,3 +136,16 @@ def test_a_source_made_anew_at_the_same_path_is_moved_from_its_beginning(tmp_pat
                     brought(here, same)
             path.unlink()
         assert all(there.engine.store.record(make_partition(), "task", name) for name in ("first", "second"))
+
+
+def test_a_move_that_an_older_release_made_is_not_made_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with lived("here.db") as here, Memory("there.db", embedder="hash") as there:
+        brought(here, there)
+        store = there.engine.store
+        (mark,) = store.records(RecordFilter(kinds=[MOVED]))
+        with store.transact() as tx:
+            tx.drop_records(RecordFilter(kinds=[MOVED]))
+            tx.put_records([replace(mark, key="here.db", body={"after": mark.body["after"]})])
+        assert brought(here, there).records == 0
+        assert len(store.records(RecordFilter(kinds=["event"], states=["seen"]))) == 1

@@ -183,12 +183,14 @@ def move(
 def _copy_records(source: Store, target: Store) -> int:
     """Jobs, tasks, events, model calls and settings, a page a transaction; it goes on where it was cut short."""
     copied, tenant, place = 0, "default", _place_of(source)
-    oldest = [(one.no, one.created_at.isoformat()) for one in source.records(RecordFilter(order="oldest", limit=1))]
+    oldest = [[one.no, one.created_at.isoformat()] for one in source.records(RecordFilter(order="oldest", limit=1))]
     while True:
-        done = next(iter(target.records(RecordFilter(kinds=[MOVED], keys=[place], tenant=tenant))), None)
-        first = tuple(done.body.get("oldest", ())) if done else ()
-        same = bool(first and oldest) and (first == oldest[0] or first[0] < oldest[0][0])  # else it was made anew
-        after = int(done.body["after"]) if done and same else 0
+        marks = target.records(RecordFilter(kinds=[MOVED], keys=[place, source.location], tenant=tenant))
+        after = 0
+        for mark in sorted(marks, key=lambda one: one.key != place)[:1]:  # older releases named it by its location,
+            first = mark.body.get("oldest")  # and did not tell this
+            if not first or (oldest and (first == oldest[0] or first[0] < oldest[0][0])):  # else it was made anew
+                after = int(mark.body["after"])
         page = source.records(RecordFilter(after=after, order="oldest", limit=PAGE))
         if not page:
             return copied
