@@ -401,6 +401,8 @@ def backup_create(
     target.answer(done, render.pairs({**shown, "removed": len(done.removed), "kept": done.kept}))
     if done.made is None:
         target.say("The last backup is young enough; nothing was done.")
+    for path in done.unsure:
+        target.say(f"{path} is older than the last erasure and stays: it may be of another file. If not, delete it.")
 
 
 @command(backup_app, "list", "backup list")

@@ -62,6 +62,8 @@ class BackedUp:
     made: Backup | None
     removed: tuple[str, ...] = ()
     kept: int = 0
+    unsure: tuple[str, ...] = ()
+    """From before the last erasure, of a file of the same name that may be another one: they were not removed."""
 
 
 def folder_of(location: str | Path) -> Path:
@@ -82,8 +84,9 @@ def create(
     folder, name = folder or folder_of(store.path), store.path.stem
     if keep is not None and keep < 1:
         raise InvalidInput("keep", f"{keep} would keep none", "give at least 1")
-    own = folder.resolve() == folder_of(store.path)  # elsewhere, one that does not tell may be another file's
-    before = [one for one in list_backups(folder, store.path) if one.store or own]
+    named = [one for one in list_backups(folder) if one.name == name]
+    shared = not _is_own(folder, store.path) and any(one.store not in ("", _place_of(store.path)) for one in named)
+    before = [one for one in list_backups(folder, store.path) if one.store or not shared]
     if every is not None and before and now - before[0].created_at < every:
         return BackedUp(made=None, kept=len(before))
     try:
@@ -104,7 +107,12 @@ def create(
     ]
     for one in old:
         Path(one.path).unlink(missing_ok=True)
-    return BackedUp(made=made, removed=tuple(one.path for one in old), kept=len(before) - len(old) + 1)
+    return BackedUp(
+        made=made,
+        removed=tuple(one.path for one in old),
+        kept=len(before) - len(old) + 1,
+        unsure=tuple(one.path for one in named if one not in before and erased and one.created_at < erased),
+    )
 
 
 def list_backups(folder: Path, of: Path | None = None) -> list[Backup]:
@@ -117,9 +125,14 @@ def list_backups(folder: Path, of: Path | None = None) -> list[Backup]:
         except (TransferError, OSError):
             continue
     if of is not None:
-        place, name = _place_of(of), Path(os.path.realpath(of)).stem
-        found = [one for one in found if one.store == place or (not one.store and one.name == name)]
+        places, name = ("", _place_of(of)), Path(os.path.realpath(of)).stem
+        found = [one for one in found if one.name == name and one.store in places]
     return sorted(found, key=lambda one: one.created_at, reverse=True)
+
+
+def _is_own(folder: Path, path: Path) -> bool:
+    """Whether a folder is that of one file, which stays so when both are moved. A link may be that of several."""
+    return folder.resolve() == folder_of(path)
 
 
 def _place_of(path: Path) -> str:
