@@ -117,6 +117,17 @@ def test_backups_of_an_older_release_go_after_an_erasure(filled: Path, tmp_path:
     assert len([*folder.iterdir()]) == 1
 
 
+def test_a_file_that_was_moved_with_its_backups_keeps_them(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with opened(tmp_path / "a" / "memory.db") as memory:
+        memory.admin.backup()
+    (tmp_path / "a").rename(tmp_path / "b")
+    path = tmp_path / "b" / "memory.db"
+    (listed,) = list_backups(Path(f"{path}.backups"), path)
+    with opened(path) as memory:
+        assert memory.admin.backup(keep=1).removed == (listed.path,)
+
+
 @pytest.mark.parametrize("damage", ["cut", "flip", "header", "empty"])
 def test_a_damaged_backup_is_never_restored(filled: Path, tmp_path: Path, damage: str) -> None:
     with opened(filled) as memory:

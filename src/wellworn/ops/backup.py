@@ -125,8 +125,8 @@ def list_backups(folder: Path, of: Path | None = None) -> list[Backup]:
         except (TransferError, OSError):
             continue
     if of is not None:
-        places, name = ("", _place_of(of)), Path(os.path.realpath(of)).stem
-        found = [one for one in found if one.name == name and one.store in places]
+        own, places, name = _is_own(folder, of), ("", _place_of(of)), Path(os.path.realpath(of)).stem
+        found = [one for one in found if one.name == name and (own or one.store in places)]
     return sorted(found, key=lambda one: one.created_at, reverse=True)
 
 
