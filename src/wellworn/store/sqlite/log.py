@@ -15,6 +15,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from wellworn.core.errors import StoreError
+from wellworn.store.sqlite.db import BROKEN
 
 SEAL_TRIES = 20
 SWITCHING = "-switching"
@@ -131,7 +132,7 @@ def _settled(connection: sqlite3.Connection) -> bool:
     try:
         connection.execute("PRAGMA busy_timeout = 0")
         return connection.execute("PRAGMA journal_mode = DELETE").fetchall() == [("delete",)]  # to its end: it commits
-    except sqlite3.Error as error:
+    except BROKEN as error:
         return not isinstance(error, sqlite3.OperationalError)
 
 
