@@ -488,6 +488,8 @@ def test_damaged_values_are_skipped_or_refused_in_words(source: str, data: st.Da
         ("zep", b"[]", "it is not an object with edges"),
         ("obsidian", b"# a note", "is not a folder"),
         ("letta", b"3", "this is no export of Letta"),
+        ("letta", b'[{"memory": "I like tea."}]', "this is no export of Letta"),
+        ("zep", b'{"results": []}', "it is not an object with edges"),
     ],
 )
 def test_a_file_of_another_kind_is_one_clear_error(

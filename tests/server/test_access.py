@@ -313,6 +313,18 @@ def test_the_owner_of_the_machine_needs_no_key(server: Running) -> None:
         client.recall("tea", scope=Scope(tenant="other", user="me"))
 
 
+def test_nobody_is_removed_who_is_not_named(server: Running) -> None:
+    http = server.http()
+    for user in ("ada", "bob"):
+        http.post("/v1/entries", params={"user": user}, json={"text": f"{user} likes tea."})
+    for path, body in (("/v1/erase", {}), ("/v1/forget", {"everything": True})):
+        assert http.post(path, json=body).status_code == 422
+        refused = http.post(path, params={"user_id": "bob"}, json=body)
+        assert (refused.status_code, "user_id" in refused.json()["detail"]) == (422, True)
+    assert [http.get("/v1/stats", params={"user": user}).json()["entries"] for user in ("ada", "bob")] == [1, 1]
+    assert http.post("/v1/erase", params={"user": "bob"}).json()["receipt"]["entries"] == 1
+
+
 def test_metrics_count_requests(server: Running) -> None:
     server.client().remember("Ada likes tea")
     text = httpx.get(f"{server.url}/metrics").text

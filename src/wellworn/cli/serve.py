@@ -94,6 +94,8 @@ def serve(
     _bound_memory()
     listening = listen(host, port)
     loopback = is_loopback(host)
+    if oidc is None and (audience or claim):
+        raise InvalidInput("--oidc", "is missing", "name the issuer, or leave out --audience and --claim")
     trusted = None if oidc is None else _trusted(oidc, audience, claim or [], target.scope.tenant)
     keyless = loopback and not require_key and trusted is None
     models = options.given(llm=None if llm == "rules" else llm, summarizer=summarizer)
@@ -109,6 +111,7 @@ def serve(
         oidc=trusted,
         redis=redis,
     )
+    service.requests.prune()  # in a store that can only be read this is an error
     config = uvicorn.Config(
         build_app(service),
         log_config=None if log_json else LOGGING_CONFIG,

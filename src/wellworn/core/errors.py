@@ -89,10 +89,12 @@ class EmbedderMismatch(WellwornError):
     def __init__(self, stored: str, stored_width: int, given: str, given_width: int) -> None:
         self.stored, self.stored_width = stored, stored_width
         self.given, self.given_width = given, given_width
+        kind = stored.partition(":")[0]
+        name = kind if kind in ("static", "minilm") else stored
         super().__init__(
             f"this store holds vectors of {stored!r} (width {stored_width}), but the embedder is {given!r} "
-            f"(width {given_width}). Open it with the embedder it was made with, or move it to the new one "
-            f"with `wellworn admin reembed`; no text is lost either way"
+            f"(width {given_width}). Open it with its own (`--embedder {name}`, WELLWORN_EMBEDDER, or embedder={name!r}), or "
+            f"move it to the new one with `wellworn admin reembed`; no text is lost either way"
         )
 
 

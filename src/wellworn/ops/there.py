@@ -300,7 +300,7 @@ def read_langgraph(path: Path) -> Iterator[Record]:
 def read_zep(path: Path) -> Iterator[Record]:
     """A Zep or Graphiti graph as JSON: edges are facts with their validity, summaries of nodes and episodes are notes."""
     for graph in _documents(path, "*.json"):
-        if not isinstance(graph, Mapping):
+        if not isinstance(graph, Mapping) or graph.keys().isdisjoint(("edges", "facts", "nodes", "entities", "episodes")):
             raise TransferError("this is no export of Zep or Graphiti: it is not an object with edges")
         for edge in _listed(graph.get("edges", graph.get("facts", [])), where="Zep"):
             start, end = _limit(edge.get("valid_at")), _limit(edge.get("invalid_at") or edge.get("expired_at"))
@@ -326,15 +326,19 @@ def _owner(one: Plain) -> str | None:
     return str(one["group_id"]) if one.get("group_id") else None
 
 
+_OF_LETTA = ("agents", "messages", "core_memory", "archival_memory", "blocks")
+
+
 def read_letta(path: Path) -> Iterator[Record]:
     """A Letta agent file (`.af`): memory blocks and dialogue; or a list of archival passages."""
     agents: dict[str, list[Record]] = {}
     names: dict[str, str] = {}
     for document in _documents(path, "*.json"):
-        if isinstance(document, list):
-            yield from (_passage(one) for one in _listed(document, where="Letta"))
+        passages = _listed(document, where="Letta") if isinstance(document, list) else []
+        if any("text" in one for one in passages) or document == []:
+            yield from map(_passage, passages)
             continue
-        if not isinstance(document, Mapping):
+        if not isinstance(document, Mapping) or document.keys().isdisjoint(_OF_LETTA):
             raise TransferError("this is no export of Letta: it is neither an agent file nor a list of passages")
         shared = {str(block.get("id")): block for block in _listed(document.get("blocks", []), where="Letta")}
         for agent in _listed(document, "agents", where="Letta") if "agents" in document else [document]:

@@ -43,6 +43,7 @@ def forget(call: Writer, body: bodies.ForgetBody) -> Response:
     """Remove for good, and report what was removed. `everything` needs an admin."""
     if body.everything:
         call.caller.require("admin")
+        call.require_named()
     return call.once(lambda: call.memory.forget(**body.given()))
 
 
@@ -181,7 +182,9 @@ def expire(call: Admin, body: bodies.ExpireBody) -> Response:
 
 @care.post("/erase", tags=["care"], response_model=SignedReceipt)
 def erase(call: Admin) -> Response:
-    """Erase the person (or other home layer) of the scope, with everything derived, and return a signed receipt."""
+    """Erase the person (or other home layer) of the scope, with everything derived, and return a signed receipt.
+    Whoever is erased must be named."""
+    call.require_named()
     with call.service.long():
         return call.once(lambda: call.memory.admin.erase())
 

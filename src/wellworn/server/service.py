@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 from fastapi import APIRouter, Request, Response
+from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 
 from wellworn.core.clock import Clock
@@ -276,6 +277,8 @@ class Call:
     caller: Caller
     memory: Memory
     scope: Scope
+    named: bool = True
+    """Whether the request names a layer."""
     wanted: Wanted | None
     access: Access
 
@@ -293,6 +296,11 @@ class Call:
         """Refuse a key that is bound to a part of its tenant."""
         if self.caller.bound is not None:
             raise AccessDenied(f"{what} is that of the whole tenant, and the key is bound to a part of it")
+
+    def require_named(self) -> None:
+        """Refuse to remove all of somebody whom neither the request nor the key names."""
+        if self.caller.bound is None and not self.named:
+            raise InvalidInput("user", "is missing", "say whose data goes, as in ?user=ada")
 
     def require_store(self, what: str) -> None:
         """Refuse whoever is not entitled to the whole store."""
@@ -358,6 +366,8 @@ class Needs:
         access = accessed(request, caller)
         caller.require(self.role)
         query = request.query_params
+        if query and (unknown := query.keys() - _known_names(request.scope["route"])):
+            raise InvalidInput(min(unknown), "is no parameter of this request", f"name a layer: {', '.join(LAYERS)}")
         layers: dict[str, Sequence[str]] = {layer: query.getlist(layer) for layer in LAYERS if layer in query}
         scope = access.scope = caller.scope(layers, query.get("tenant"))
         ACTOR.set(caller.actor)
@@ -366,7 +376,11 @@ class Needs:
             line = f"{request.method} {request.url.path}?{request.url.query}"
             once = wanted(caller.tenant, caller.actor, name, line, await request.body())
         memory = service.memory.for_scope(scope)
-        return Call(service=service, caller=caller, memory=memory, scope=scope, wanted=once, access=access)
+        return Call(service=service, caller=caller, memory=memory, scope=scope, named=bool(layers), wanted=once, access=access)
+
+
+def _known_names(route: APIRoute) -> frozenset[str]:
+    return frozenset((*LAYERS, "tenant", *(field.alias for field in route.dependant.query_params)))
 
 
 def add_scope(document: dict[str, Any], needed: Mapping[tuple[str, str], Needs]) -> None:
