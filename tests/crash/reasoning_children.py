@@ -32,7 +32,7 @@ def learn_for_ever(path: Path, life: int, told: Connection) -> None:
                     time.sleep(600)  # until it is killed
                 right = work.number == 1
                 step = {"tool": f"{name}x{work.number}", "args": {"x": work.number}, "ok": right}
-                return {"query": name, "steps": [step]}
+                return {"query": name, "steps": [step], "used": list(range(len(work.hits)))}
 
             told.send(name)
             if number % 2:
