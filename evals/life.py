@@ -3,7 +3,7 @@
 Each person has a dozen sessions. A fact is told, later told anew with another value, and asked about in between. At
 the end every fact is asked for once. The wordings are data: `lives/tune.toml` may be looked at while tuning, claims
 come from `lives/check.toml`, which another author wrote. `lives/more.toml` has 56 further facts to tune on. `lives/pairs.toml`
-has pairs of statements in families, half of them look-alikes in which nothing changed. `lives/first_chat.toml` has what people
+has pairs of statements in families, half of them look-alikes in which nothing changed. `lives/typed.toml` has such pairs as people type them. `lives/first_chat.toml` has what people
 tell first.
 
 | figure          | share of the final questions                                    |
@@ -264,10 +264,10 @@ def confidences(split: str, *, people: int, seed: int, embedder: str) -> Table:
     return Table(title="confidence", columns=["said", "questions", "answered"], rows=rows)
 
 
-def judged_pairs(part: str) -> Table:
-    """How many pairs of `pairs.toml` the judge takes for a change, of those that are one and of those that are none."""
+def judged_pairs(part: str, name: str = "pairs") -> Table:
+    """How many pairs of a file the judge takes for a change, of those that are one and of those that are none."""
     counts = {True: [0, 0], False: [0, 0]}
-    for family in tomllib.loads((LIVES / "pairs.toml").read_text())["family"]:
+    for family in tomllib.loads((LIVES / f"{name}.toml").read_text())["family"]:
         if family["part"] == part:
             for old, new in family["pairs"]:
                 counts[family["changed"]][0] += probability(old, new, spoken=True) >= SURE
@@ -275,7 +275,7 @@ def judged_pairs(part: str) -> Table:
     (found, changed), (false, _) = counts[True], counts[False]
     rows: list[list[Any]] = [["recall", found, changed, round(found / changed, 2)]]
     rows.append(["precision", found, found + false, round(found / (found + false), 2)])
-    return Table(title="pairs", columns=["", "right", "of", "share"], rows=rows)
+    return Table(title=name, columns=["", "right", "of", "share"], rows=rows)
 
 
 def first_chats(part: str, *, embedder: str = "static") -> Table:
@@ -315,4 +315,6 @@ def run(split: str, *, people: int, seed: int, embedder: str) -> Report:
     sure = confidences(split, people=people, seed=seed, embedder=embedder)
     percent, pairs = Table(title="percent", columns=["", *ways], rows=rows), "check" if split == "check" else "tune"
     chats = first_chats(pairs, embedder=embedder)
-    return Report(name="life", about=about, tables=[percent, judged_pairs(pairs), chats, sure])
+    return Report(
+        name="life", about=about, tables=[percent, judged_pairs(pairs), judged_pairs(pairs, "typed"), chats, sure]
+    )

@@ -113,5 +113,6 @@ def test_a_date_outside_the_calendar_is_left_out(at: datetime, said: str) -> Non
 
 
 def test_since_and_until_are_bounds() -> None:
+    assert with_dates("I am off sick since Monday", WEDNESDAY).valid_from == datetime(2024, 4, 29, tzinfo=UTC)
     assert with_dates("I am away until Friday", WEDNESDAY).valid_to == datetime(2024, 5, 4, tzinfo=UTC)
     assert with_dates("I swim since last month", WEDNESDAY).valid_from == datetime(2024, 4, 1, tzinfo=UTC)

@@ -143,6 +143,14 @@ TWO_FACTS = [
     ),
 ]
 LOOK_ALIKES = [
+    ("I live in Oslo.", "my boss moved to Rome"),
+    ("I have an Android phone.", "my mum switched to an iPhone, now I have to explain it to her"),
+    ("My mortgage is with Nationwide.", "my best friend paid off her mortgage"),
+    ("My work laptop is a Thinkpad.", "i bought a new private laptop, a Macbook"),
+    ("My dentist appointment is on Monday.", "My eye appointment is on the 18th."),
+    ("My agency rate is 0.12.", "My direct rate is 0.18 now."),
+    ("Standup is at 9:30.", "Standup is at 11 today."),
+    ("I'm vegetarian.", "I'm eating meat tonight."),
     ("Never commit to main.", "Never commit secrets."),
     ("Never deploy on Fridays.", "Never deploy without tests."),
     ("I prefer tabs in Go files.", "I prefer spaces in YAML files."),
@@ -542,9 +550,12 @@ def test_what_replaced_something_unrelated_is_not_brought_in() -> None:
         assert "I moved from Oslo to Bergen last week." not in [hit.text for hit in found]
 
 
-@pytest.mark.parametrize(("part", "recall", "precision"), [("tune", 0.9, 0.95), ("check", 0.78, 0.85)])
-def test_the_judge_tells_changes_from_look_alikes(part: str, recall: float, precision: float) -> None:
-    shares = [row[-1] for row in judged_pairs(part).rows]
+@pytest.mark.parametrize(
+    ("name", "part", "recall", "precision"),
+    [("pairs", "tune", 0.9, 0.95), ("pairs", "check", 0.78, 0.85), ("typed", "check", 0.75, 0.7)],
+)
+def test_the_judge_tells_changes_from_look_alikes(name: str, part: str, recall: float, precision: float) -> None:
+    shares = [row[-1] for row in judged_pairs(part, name).rows]
     assert shares[0] >= recall
     assert shares[1] >= precision
 

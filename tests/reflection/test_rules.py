@@ -153,6 +153,19 @@ def test_what_lasts_is_a_memory_in_any_language(said: str) -> None:
     assert len(memories(("user", said.strip()), user=None)) == (1 if said.strip() else 0)
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("My flight is at 9:40. No sorry, 10:40.", ["9:40", "10:40"]),
+        ("My doctor is Anna Weiss, phone 0341 555.", ["0341 555"]),
+        ("I moved my rates up: 0.14 for agencies, 0.18 direct.", ["0.14", "0.18"]),
+    ],
+)
+def test_what_corrects_or_completes_a_statement_stays_with_it(said: str, kept: list[str]) -> None:
+    found = " ".join(memories(("user", said)))
+    assert all(part in found for part in kept), found
+
+
 def test_names_of_files_keep_their_letters() -> None:
     assert memories(("user", "pytest.ini is in the folder tests.")) == ["pytest.ini is in the folder tests."]
 

@@ -150,7 +150,9 @@ def _span(found: re.Match[str], day: datetime, text: str) -> tuple[datetime, dat
             unit = found[f"{group}_unit"].lower()
             return _around(_shift(day, sign * _number(found[group]), unit), unit)
     if found["weekday"]:
-        past = not found["mark"] and _LOOKS_BACK.search(text) and not _LOOKS_AHEAD.search(text)
+        past = found[0].lower().startswith("since ") or (
+            not found["mark"] and _LOOKS_BACK.search(text) and not _LOOKS_AHEAD.search(text)
+        )
         return _weekday(found["weekday"].lower(), day, "last" if past else "this")
     which, period = found["which"].lower(), found["period"].lower()
     if period in _WEEKDAYS:

@@ -100,6 +100,15 @@ def _elsewhere(before: Statement, after: Statement) -> bool:
     return before.lists and not after.lists and not _begin_alike(before, after)
 
 
+def _another_of_its_kind(before: Statement, after: Statement) -> bool:
+    """Whether each names one of a kind, and not the same: "my work laptop" and "a private laptop"."""
+    return any(
+        kind == other_kind and which != other_which and (mine or other_mine)
+        for mine, which, kind in before.qualified
+        for other_mine, other_which, other_kind in after.qualified
+    )
+
+
 def _apart(one: frozenset[str], other: frozenset[str]) -> bool:
     """Whether both name something, and nothing that is the same."""
     return bool(one and other and one.isdisjoint(other)) and _nearness(one, other) < _SAME_USE
@@ -171,13 +180,13 @@ def _most(before: Statement, after: Statement) -> float:
         return _UNSURE
     if not on_topic and not after.tells_change and _apart(before.definite, after.definite):
         return _UNSURE
-    if _elsewhere(before, after):
+    if _elsewhere(before, after) or _another_of_its_kind(before, after):
         return _UNSURE
     named_alike = any(_alike(a, b) for a in before.things for b in after.things)
     alike = named_alike or (on_topic and not _of_one_kind(before, after))
     shared = before.content & after.content - (before.does & after.definite) - (before.definite & after.does)
     within = any(stems <= shared for one in (before, after) for stems in one.thing_stems)
-    moved = after.tells_change and bool(before.names & after.names)
+    moved = after.tells_change and any(name[0].isalpha() for name in before.names & after.names)
     if before.things and after.things and not (alike or within or moved):
         return _UNSURE
     one_matter = (

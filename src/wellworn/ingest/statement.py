@@ -36,10 +36,13 @@ PERSON = (
     r"|girlfriend|grand(?:father|mother|ma|pa|parent)|husband|kid|mom|mother|mum|neighbou?r|nephew|niece|parent|partner"
     r"|sister|son|uncle|wife)s?\b"
 )
+_PEOPLE_DO = (
+    r"(?:has\s+|just\s+|recently\s+)*"
+    r"(?:moved|relocated|lives|works|quit|left|joined|resigned|retired|bought|sold|married|studies|drives)\b"
+)
 _OTHERS = regex(
     rf"(?:^|[.!?;,:]\s+|\b(?:and|but|so|that)\s+)(?:(?!(?:for|with|of|by|to|from)\b)\w+\s+){{0,3}}?({PERSON})(?!\W*$)"
-    r"(?-i:\s+([A-Z][^\W\d_]+))?|(?-i:\b([A-Z][^\W\d_]+))\s+(?:has\s+|just\s+|recently\s+)?"
-    r"(?:moved|relocated|lives|works|quit|left|joined|resigned|retired|bought|sold|married|studies|drives)\b"
+    rf"(?-i:\s+([A-Z][^\W\d_]+))?|(?:(?-i:\b([A-Z][^\W\d_]+))|\b(?:my|our)\s+(?:[\w-]+\s+){{0,2}}?([^\W\d_]+))\s+{_PEOPLE_DO}"
     r"|\b(he|she|his|her)\b|\b(?!(?:it|that|what|let|there|here|today|who|where|how)\b)([^\W\d_]+)"
     r"['’]s\s+(?!(?:a|an|the|not|been|going|gonna|now|so|just|in|on|at|my|our|always|called)\b)[^\W_]",
     re.I,
@@ -48,7 +51,7 @@ _OTHERS = regex(
 thing it is."""
 PRONOUNS = frozenset({"he", "she", "his", "her"})
 _OF_SPEAKER = regex(
-    rf"\b(?:(?:i|im|ive|we|me|us)\b|(?:my|our)\s+(?:new\s+)?(?:(?!{PERSON})(?![\w-]+['’]s)"
+    rf"\b(?:(?:i|im|ive|we|me|us)\b|(?:my|our)\s+(?:new\s+)?(?:(?!(?:[\w-]+\s+)?{PERSON})(?![\w-]+['’]s)(?!(?:[\w-]+\s+){{1,3}}?{_PEOPLE_DO})"
     r"|\w+(?-i:\s+(?:is|are|was)\s+(?:now\s+)?(?:called\s+|named\s+)?[A-Z])))",
     re.I,
 )
@@ -66,6 +69,12 @@ _NOT_SO = regex(
 """What was or may be does not replace what is, and is not replaced."""
 _BESIDES = regex(r"\b(?:still|also|too(?=\W*$|[.,;!])|as well|besides|in addition|another|a second)\b", re.I)
 """The old one holds too."""
+_OF_TODAY = regex(
+    r"(?<!from )(?<!of )(?<!since )(?<!starting )\b(?:today|tonight|tomorrow|last night"
+    r"|this (?:week|weekend|month|morning|afternoon|evening|\w+day))\b",
+    re.I,
+)
+"""What is so for a day or a week."""
 _NOT = regex(
     r"(?:\b(?:not|never)|n['’]t)\s+(?:yet |even |really |actually )?([a-z]+)(?!.*\b(?:anymore|longer|instead)\b)", re.I
 )
@@ -93,6 +102,8 @@ _WHERE = regex(
     r"\bin (?:the |our |my )?([\w.-]+(?: files?| code| folders?| projects?)|[\w.-]*/[\w./-]*|production|staging|development|tests?|ci)(?!\w)",
     re.I,
 )
+_QUALIFIED = regex(r"\b(my |our |the |an? )(?:new |old |own )?([a-z-]+) (?=([a-z]+)\b)")
+_NO_KIND = lists.NEW_WORDS | {"old", "former", "first", "second", "next", "last", "best", "whole"}
 _LIST = regex(r"\w, [^,.;:]{1,30}?,? and \w")
 _OF_WHAT = regex(
     r"(?:^|[.!?;,:]\s+|\b(?:and|but|so)\s+)(?:the|my|our)\s+(?:[\w-]+\s+){1,3}?(?:for|of|to|with|from|in|at|on)\s+"
@@ -201,6 +212,15 @@ class Statement:
         return frozenset(words(" ".join(_WHERE.findall(self.said))))
 
     @cached_property
+    def qualified(self) -> list[tuple[bool, str, str]]:
+        """What it names with a word that says which one it is, and whether that is somebody's: "my work laptop"."""
+        found = []
+        for mine, which, kind in _QUALIFIED.findall(self.said.lower()):
+            if lists.STOP_WORDS.isdisjoint((which, kind)) and which not in _NO_KIND and not changes([which]):
+                found.append((mine.strip() in ("my", "our"), stem(which), stem(kind)))
+        return found
+
+    @cached_property
     def lists(self) -> bool:
         """It names several things at once: "Python, FastAPI and Postgres"."""
         return _LIST.search(self.said) is not None
@@ -218,7 +238,8 @@ class Statement:
     @cached_property
     def others(self) -> frozenset[str]:
         """Whom it is about, if not the speaker."""
-        if _OF_SPEAKER.search(self.said):
+        first = _CLAUSE.split(self.said, maxsplit=1)[0]  # "my mum has an iPhone now, so I have to explain …"
+        if _OF_SPEAKER.search(first if _OTHERS.search(first) else self.said):
             return frozenset()
         return frozenset(stem(word.lower()) for found in _OTHERS.findall(self.said) for word in found if word)
 
@@ -279,7 +300,8 @@ class Statement:
     @cached_property
     def besides(self) -> bool:
         """It leaves what was said before as it is."""
-        return bool(_BESIDES.search(self.said)) or any(changes([word]) for word in _NOT.findall(self.said))
+        moment = not self.tells_change and _OF_TODAY.search(self.said)
+        return bool(moment or _BESIDES.search(self.said)) or any(changes([word]) for word in _NOT.findall(self.said))
 
     @cached_property
     def told(self) -> tuple[str, Statement] | None:
@@ -343,7 +365,7 @@ def _goes(after: set[str]) -> bool:
 
 
 def changes(found: Iterable[str]) -> bool:
-    return not lists.CHANGE_WORDS.isdisjoint(map(stem, found))
+    return not lists.CHANGE_WORDS.isdisjoint(stem(word) for word in found if not word.endswith(("ment", "ments")))
 
 
 def _things(text: str, speaker: bool) -> Iterable[frozenset[str]]:

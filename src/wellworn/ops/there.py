@@ -300,7 +300,9 @@ def read_langgraph(path: Path) -> Iterator[Record]:
 def read_zep(path: Path) -> Iterator[Record]:
     """A Zep or Graphiti graph as JSON: edges are facts with their validity, summaries of nodes and episodes are notes."""
     for graph in _documents(path, "*.json"):
-        if not isinstance(graph, Mapping) or graph.keys().isdisjoint(("edges", "facts", "nodes", "entities", "episodes")):
+        if not isinstance(graph, Mapping) or graph.keys().isdisjoint(
+            ("edges", "facts", "nodes", "entities", "episodes")
+        ):
             raise TransferError("this is no export of Zep or Graphiti: it is not an object with edges")
         for edge in _listed(graph.get("edges", graph.get("facts", [])), where="Zep"):
             start, end = _limit(edge.get("valid_at")), _limit(edge.get("invalid_at") or edge.get("expired_at"))

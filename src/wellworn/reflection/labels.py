@@ -389,6 +389,8 @@ def orders(text: str) -> bool:
     said = [word for word in plain_words(without_opening(text)) if word not in _BEFORE_TASK]
     if not said or _is_task(text):
         return bool(said)
+    if len(said) == 1 and (len(text.split()) > 1 or is_adverb(said[0])):
+        return False  # "phone 0341 555", "never again", "sadly"
     verb = said[0] not in STOP_WORDS - {"do", "have"} and not is_past(said[0]) and not _THIRD.fullmatch(said[0])
     return verb and (said[-1] in _POINTED or len(said) == 1 or _takes_object(said))
 

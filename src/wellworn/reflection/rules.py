@@ -56,6 +56,12 @@ _REASONS = {
 """Why a turn with sentences of a sort gave no memory; the first that applies."""
 
 
+_TAKES_BACK = regex(
+    r"(?:(?:oh|ah|um|hm)\W+)*(?:no|nope|sorry|wait|oops|actually|correction|scratch that|i mean)\b", re.I
+)
+"""How people correct what they just said: "My flight is at 9:40. No sorry, 10:40."."""
+
+
 def role(turn: Turn) -> str:
     """`user`, `assistant`, or `person` for a named speaker."""
     said = turn.role.strip().lower()
@@ -179,7 +185,7 @@ def _of_turn(turn: Turn, before: Turn | None, session: _Session) -> list[Candida
     for place, (one, sort) in enumerate(zip(said, sorts, strict=True)):
         if reply is not None and reply[0] == place:
             kept.append(reply[1])
-        elif sort == "points back":
+        elif sort == "points back" or (sort == "fragment" and _TAKES_BACK.match(one.text)):
             if kept and sorts[place - 1] in (*_KEPT, "points back"):
                 kept[-1] = _extended(kept[-1], one, turn, session)
         elif sort in _KEPT and _concerns_speaker(place, said, sorts, session, brief=brief):

@@ -376,7 +376,9 @@ class Needs:
             line = f"{request.method} {request.url.path}?{request.url.query}"
             once = wanted(caller.tenant, caller.actor, name, line, await request.body())
         memory = service.memory.for_scope(scope)
-        return Call(service=service, caller=caller, memory=memory, scope=scope, named=bool(layers), wanted=once, access=access)
+        return Call(
+            service=service, caller=caller, memory=memory, scope=scope, named=bool(layers), wanted=once, access=access
+        )
 
 
 def _known_names(route: APIRoute) -> frozenset[str]:
