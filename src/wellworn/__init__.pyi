@@ -15,6 +15,7 @@ from wellworn.core.errors import LeaseLost as LeaseLost
 from wellworn.core.errors import MissingExtra as MissingExtra
 from wellworn.core.errors import ModelFailed as ModelFailed
 from wellworn.core.errors import NotFound as NotFound
+from wellworn.core.errors import OtherFile as OtherFile
 from wellworn.core.errors import PersonalData as PersonalData
 from wellworn.core.errors import ReplyUnreadable as ReplyUnreadable
 from wellworn.core.errors import ScopeError as ScopeError

@@ -140,6 +140,19 @@ def test_a_file_that_cannot_be_opened_is_reported_exported_and_rescued(filled: C
     assert filled.json("recall", "tea", "--user", "ada")["hits"]
 
 
+@pytest.mark.parametrize("made", ["CREATE TABLE theirs (x)", "PRAGMA user_version = 99"])
+def test_repair_leaves_a_file_of_another_program_or_a_newer_version_as_it_is(cli: Cli, made: str) -> None:
+    if "PRAGMA" in made:
+        cli.ok("remember", "I like tea.")
+    with closing(sqlite3.connect(cli.db)) as db:
+        db.execute(made)
+    before = cli.db.read_bytes()
+    refused = cli("doctor", "--repair")
+    assert refused.code == 2
+    assert "wellworn" in refused.err
+    assert [(one.name, one.read_bytes()) for one in cli.db.parent.glob(f"{cli.db.name}*")] == [(cli.db.name, before)]
+
+
 @pytest.mark.parametrize("broken", ["entries_by_partition", "models", "a page of the list of tables"])
 def test_repair_copies_a_file_whose_broken_page_stops_the_check(cli: Cli, broken: str) -> None:
     with Memory(cli.db, background=False, embedder="hash") as memory:

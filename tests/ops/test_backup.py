@@ -157,7 +157,8 @@ def test_a_restore_replaces_a_file_only_when_told_and_keeps_it(filled: Path) -> 
     assert made is not None
     with pytest.raises(TransferError, match="--force"):
         restore(Path(made.path), filled)
-    restore(Path(made.path), filled, force=True)
+    assert restore(Path(made.path), filled, force=True)[1] == Path(f"{filled}.before-restore")
+    assert restore(Path(made.path), filled, force=True)[1] == Path(f"{filled}.before-restore-2")
     with opened(filled) as memory:
         assert memory.entries(scope=EVE)
     with opened(Path(f"{filled}.before-restore")) as memory:

@@ -19,7 +19,7 @@ from wellworn.cli import options, render
 from wellworn.cli.edge import FAILED, confirm
 from wellworn.cli.options import EVERYDAY, argument, command, flag, option
 from wellworn.cli.target import Target, pasteable
-from wellworn.core.errors import InvalidInput, ScopeError, StoreCorrupt
+from wellworn.core.errors import InvalidInput, OtherFile, ScopeError, StoreCorrupt
 from wellworn.core.values import Scope
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ def doctor(target: Target, repair: Annotated[bool, flag("--repair", "Repair what
         try:
             with target.open(whole=True) as memory, render.progress_bar("checking") as progress:
                 return memory.admin.repair(progress=progress) if repair else memory.verify(progress=progress)
+        except OtherFile:
+            raise
         except StoreCorrupt as error:
             return Report(flaws=[Flaw(check="pages", subject="file", problem=str(error), repairable=False)])
 
@@ -436,5 +438,6 @@ def backup_restore(
     """Restore a backup to the file named by --db; close every program on that file first."""
     from wellworn.ops.backup import restore
 
-    found = restore(path, target.file, force=force)
-    target.answer(found, render.pairs({"restored to": target.db, "entries": found.entries, "made": found.created_at}))
+    found, kept = restore(path, target.file, force=force)
+    shown = {"restored to": target.db, "entries": found.entries, "made": found.created_at}
+    target.answer(found, render.pairs({**shown, **({} if kept is None else {"the file before": kept})}))

@@ -20,6 +20,7 @@
     └── StoreError            the storage engine failed
         ├── StoreBusy         another writer held the file for longer than the time-out
         ├── StoreCorrupt      the file is not a readable wellworn store
+        │   └── OtherFile     it is whole, but another program made it, or a newer wellworn
         ├── WrongKey          the file is encrypted with another key, or not encrypted
         └── StoreClosed       the memory was closed
 
@@ -180,6 +181,10 @@ class StoreBusy(StoreError):
 
 class StoreCorrupt(StoreError):
     """The file is not a readable wellworn store."""
+
+
+class OtherFile(StoreCorrupt):
+    """The file is whole, but another program made it, or a newer wellworn."""
 
 
 class WrongKey(StoreError):

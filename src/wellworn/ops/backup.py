@@ -26,7 +26,7 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, StoreError, TransferError
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.ops.doctor import verify
-from wellworn.ops.files import beside, open_plain, scratch, sweep, take_place
+from wellworn.ops.files import beside, free_name, open_plain, scratch, sweep, take_place
 from wellworn.store.events import EVENT
 from wellworn.store.port import RecordFilter, Store
 from wellworn.store.sqlite import SqliteStore
@@ -155,15 +155,16 @@ def check(path: Path, *, open_store: Callable[[Path], SqliteStore] = SqliteStore
     return header
 
 
-def restore(path: Path, target: Path, *, force: bool = False) -> Backup:
+def restore(path: Path, target: Path, *, force: bool = False) -> tuple[Backup, Path | None]:
     """Write the database of a backup to a file. One that is there stays unless `force` is given; then it is kept as
-    `<file>.before-restore`."""
+    `<file>.before-restore`, which is returned too."""
     if target.exists() and not force:
         raise TransferError(f"{target} is there already; name another file, or use --force to replace it")
     target = Path(os.path.realpath(target))
     with _unpacked(path, target.parent) as (header, file):
-        take_place(file, target, Path(f"{target}.before-restore"))
-    return header
+        kept = free_name(Path(f"{target}.before-restore"), target) if target.exists() else None
+        take_place(file, target, kept or Path(f"{target}.before-restore"))
+    return header, kept
 
 
 def _made(store: SqliteStore, folder: Path, name: str, now: datetime) -> Backup:

@@ -13,6 +13,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain, count
 from pathlib import Path
 from typing import BinaryIO
 
@@ -99,6 +100,12 @@ def folder_beside(path: Path) -> Iterator[Path]:
         shutil.rmtree(made, ignore_errors=True)
 
 
+def free_name(kept: Path, path: Path) -> Path:
+    """The name under which a file is kept: this one, or with a number where another file is kept already."""
+    names = (kept.with_name(f"{kept.name}-{number}") for number in count(2))
+    return next(one for one in chain([kept], names) if not one.exists() or (path.exists() and one.samefile(path)))
+
+
 def take_place(made: Path, path: Path, kept: Path) -> None:
     """Put a new database in the place of one that nobody has open, which is kept under another name.
 
@@ -107,9 +114,7 @@ def take_place(made: Path, path: Path, kept: Path) -> None:
     """
     if path.exists():
         fold(path)
-        if not (kept.exists() and kept.samefile(path)):
-            for ending in ("", *_BESIDE):  # of one that was kept before
-                Path(f"{kept}{ending}").unlink(missing_ok=True)
+        if not kept.exists():
             try:
                 os.link(path, kept)
             except OSError:  # a file system without links

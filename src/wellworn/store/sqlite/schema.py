@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from wellworn.core.errors import StoreCorrupt
+from wellworn.core.errors import OtherFile, StoreCorrupt
 
 APPLICATION_ID = 0x77656C6C  # "well": tells a wellworn file from any other SQLite file
 FORMER_ID = 0x7265636C  # "recl": files of recollect 0.1, the former name
@@ -183,7 +183,8 @@ def migrate(connection: sqlite3.Connection) -> None:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         raise
 
 
@@ -196,8 +197,9 @@ def version_of(connection: sqlite3.Connection) -> int:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (ours,) = connection.execute("SELECT count(*) FROM sqlite_master WHERE name IN ('entries', 'turns')").fetchone()
     finally:
-        if begun:
+        if begun and connection.in_transaction:
             connection.execute("ROLLBACK")
     if tables and application == FORMER_ID:
         if version != FORMER_SCHEMA:
@@ -207,9 +209,10 @@ def version_of(connection: sqlite3.Connection) -> int:
             )
         return FORMER
     if tables and application != APPLICATION_ID:
-        raise StoreCorrupt("this SQLite file was not made by wellworn; give another path")
+        found = StoreCorrupt if ours == 2 else OtherFile
+        raise found("this SQLite file was not made by wellworn; give another path")
     if version > len(MIGRATIONS):
-        raise StoreCorrupt(f"the file has schema {version}, this wellworn knows {len(MIGRATIONS)}; upgrade wellworn")
+        raise OtherFile(f"the file has schema {version}, this wellworn knows {len(MIGRATIONS)}; upgrade wellworn")
     return int(version)
 
 
