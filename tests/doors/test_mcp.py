@@ -25,6 +25,7 @@ from wellworn.store.values import RecordFilter
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.types import INVALID_PARAMS
 
 from wellworn.doors.mcp import MOST_LISTED, TOOLS, build_server
 
@@ -250,6 +251,27 @@ def test_bad_input_is_one_clear_line(memory: Memory, tool: str, arguments: Any, 
         assert memory.entries() == []
 
     play(memory, story)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "arguments", "error"),
+    [
+        ("recall", {}, "Missing required arguments: {'topic'}"),
+        ("recall", {"question": "x"}, "Missing required arguments: {'topic'}"),
+        ("recall", {"topic": "tea", "question": "x"}, "question: Unexpected keyword argument"),
+        ("no\nsuch", {}, "Unknown prompt: no such"),
+    ],
+)
+def test_a_bad_prompt_is_one_clear_line(
+    memory: Memory, caplog: pytest.LogCaptureFixture, prompt: str, arguments: dict[str, str], error: str
+) -> None:
+    async def story(call: Call, client: Client) -> None:
+        with pytest.raises(MCPError) as refused:
+            await client.get_prompt(prompt, arguments)
+        assert (refused.value.code, refused.value.message) == (INVALID_PARAMS, error)
+
+    play(memory, story)
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 def test_hidden_characters_and_fences_do_not_reach_the_model(memory: Memory) -> None:

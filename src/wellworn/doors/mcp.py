@@ -33,7 +33,8 @@ if TYPE_CHECKING:  # the memory loads when it is opened, the bank with the first
 try:
     from mcp.server.mcpserver import MCPServer
     from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
-    from mcp.types import ToolAnnotations
+    from mcp.shared.exceptions import MCPError
+    from mcp.types import INVALID_PARAMS, ToolAnnotations
     from pydantic import Field, ValidationError
     from typing_extensions import TypedDict  # pydantic takes no other before Python 3.12
 except ImportError as error:
@@ -331,8 +332,15 @@ class MemoryServer(MCPServer[Any]):
                 raise cause from None
             if not isinstance(cause, ValidationError):
                 raise
-            wrong = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in cause.errors()]
-            raise ToolError(_line("; ".join(wrong))) from None
+            raise ToolError(_wrong(cause)) from None
+
+    async def get_prompt(self, name: str, *args: Any, **kwargs: Any) -> Any:  # as the base class
+        try:
+            return await super().get_prompt(name, *args, **kwargs)
+        except ValueError as error:  # the SDK wraps what failed twice
+            cause = error.__cause__ and error.__cause__.__cause__
+            problem = _wrong(cause) if isinstance(cause, ValidationError) else _line(str(error))
+            raise MCPError(INVALID_PARAMS, problem) from None
 
 
 def build_server(
@@ -487,6 +495,10 @@ def _all_told(texts: Sequence[str] | None) -> list[str]:
 def _cleaned(text: str) -> str:
     """Text for a model: no secrets, what reads like a fence is escaped, what nobody sees left out; lines stay lines."""
     return "\n".join(escape(line) for line in without_secrets(text).splitlines())
+
+
+def _wrong(error: ValidationError) -> str:
+    return _line("; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()))
 
 
 def _line(text: str) -> str:
