@@ -194,6 +194,7 @@ def test_every_tool_is_described_and_typed(memory: Memory) -> None:
             assert "\n" not in tool.description
             assert tool.output_schema
             assert tool.annotations
+            assert tool.input_schema["additionalProperties"] is False
             assert len(json.dumps(tool.input_schema)) < 1_000
         assert len((await client.list_prompts()).prompts) == 3
         assert "memory_search" in str(await client.get_prompt("work", {"task": "mend the build"}))
@@ -233,9 +234,12 @@ def test_a_search_without_an_answer_says_so_and_never_how_it_searched(memory: Me
         ("memory_search", {"query": "x", "as_of": "yesterday-ish"}, "as_of"),
         ("memory_remember", {"text": "x", "kind": "rumour"}, "kind: Input should be"),
         ("memory_remember", {"text": "x", "replaces": "none"}, "no entry 'none'"),
+        ("memory_remember", {"text": "x", "replace": "none"}, r"^replace: not known; the arguments are text, kind,"),
+        ("memory_remember", {"text": "x", "self": 1}, "^self: not known"),
         ("memory_feedback", {"recall_id": "none", "cited": [0]}, r"no recall 'none'.*recall_id of a memory_search"),
         ("memory_forget", {}, "give one of the two"),
         ("memory_edit", {"id": "none", "text": "x"}, r"no entry 'none'.*memory_search"),
+        ("memory_edit", {"id": "none"}, r"nothing to change \(give text, kind, tags or several of them\)$"),
         ("session_end", {}, "turns: is missing"),
         ("session_end", {"session_id": "none"}, "no session 'none'"),
         ("task_start", {"query": "x", "domain": "no domain!"}, "domain"),

@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # the memory loads when it is opened, the bank with the first
 try:
     from mcp.server.mcpserver import MCPServer
     from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
+    from mcp.server.mcpserver.tools import Tool
     from mcp.shared.exceptions import MCPError
     from mcp.types import INVALID_PARAMS, ToolAnnotations
     from pydantic import Field, ValidationError
@@ -248,7 +249,10 @@ class MemoryTools:
         """Correct a memory that was stored wrongly; the former text stays in its history."""
         given: dict[str, Any] = {"text": None if text is None else _told(text), "kind": kind}
         given["tags"] = None if tags is None else _all_told(tags)
-        entry = self._opened("write").edit(id, **{name: value for name, value in given.items() if value is not None})
+        changes = {name: value for name, value in given.items() if value is not None}
+        if not changes:
+            raise InvalidInput("memory_edit", "nothing to change", f"give {', '.join(given)} or several of them")
+        entry = self._opened("write").edit(id, **changes)
         return Changed(id=entry.id, text=_cleaned(entry.text), kind=entry.kind, tags=entry.tags)
 
     def session_end(
@@ -323,9 +327,12 @@ TOOLS: Mapping[str, ToolAnnotations] = {
 class MemoryServer(MCPServer[Any]):
     """The SDK's server with errors as one line, also where the arguments do not fit."""
 
-    async def call_tool(self, name: str, *args: Any, **kwargs: Any) -> Any:  # as the base class
+    async def call_tool(self, name: str, arguments: dict[str, Any], *args: Any, **kwargs: Any) -> Any:  # as the base
+        known = [*inspect.signature(getattr(MemoryTools, name)).parameters][1:] if name in TOOLS else arguments
+        if unknown := [each for each in arguments if each not in known]:  # the SDK would leave them out
+            raise ToolError(_line(f"{', '.join(unknown)}: not known; the arguments are {', '.join(known)}"))
         try:
-            return await super().call_tool(name, *args, **kwargs)
+            return await super().call_tool(name, arguments, *args, **kwargs)
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, ToolError):  # ours, behind the SDK's own words
@@ -334,7 +341,7 @@ class MemoryServer(MCPServer[Any]):
                 raise
             raise ToolError(_wrong(cause)) from None
 
-    async def get_prompt(self, name: str, *args: Any, **kwargs: Any) -> Any:  # as the base class
+    async def get_prompt(self, name: str, *args: Any, **kwargs: Any) -> Any:  # as the base
         try:
             return await super().get_prompt(name, *args, **kwargs)
         except ValueError as error:  # the SDK wraps what failed twice
@@ -352,14 +359,20 @@ def build_server(
     """
     opened = memory if callable(memory) else _always(memory)
     quiet = {"log_level": "ERROR", "subscriptions": False}
+    every = MemoryTools(opened, min_confidence)
+    tools = [_tool(getattr(every, name), hints, noted) for name, hints in TOOLS.items()]
+    settings["tools"] = [*tools, *settings.get("tools", ())]
     server = MemoryServer("wellworn", instructions=INSTRUCTIONS, version=__version__, **{**quiet, **settings})
-    tools = MemoryTools(opened, min_confidence)
-    for name, hints in TOOLS.items():
-        method = getattr(tools, name)
-        server.add_tool(_guarded(method, ToolError, noted), description=inspect.getdoc(method), annotations=hints)
     _add_resources(server, opened, noted)
     _add_prompts(server)
     return server
+
+
+def _tool(method: Callable[..., Any], hints: ToolAnnotations, noted: Noted | None) -> Tool:
+    guarded = _guarded(method, ToolError, noted)
+    tool = Tool.from_function(guarded, description=inspect.getdoc(method), annotations=hints)
+    tool.parameters["additionalProperties"] = False
+    return tool
 
 
 def _add_resources(server: MCPServer[Any], opened: Opener, noted: Noted | None) -> None:
