@@ -207,6 +207,12 @@ def test_the_hooks_run(place: Path, client: str) -> None:
         assert "No such option" not in done.output
 
 
+@pytest.mark.parametrize("name", ["foo", "openai:", "gpt:x"])
+def test_a_model_that_nobody_knows_is_refused_before_anything_is_written(place: Path, name: str) -> None:
+    assert f"unknown model '{name}'" in connect("cursor", "--llm", name, code=2)
+    assert content(place) == {}
+
+
 def test_a_memory_is_kept_where_git_does_not_see_it_unless_there_is_one(place: Path) -> None:
     def db() -> str:
         return str(server_in(place / ".cursor/mcp.json", "mcpServers", "wellworn")["args"][-1])

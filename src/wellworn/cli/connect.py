@@ -15,6 +15,7 @@ from wellworn.cli import agents, options
 from wellworn.cli.options import argument, command, flag, option
 from wellworn.cli.target import DEFAULT_DB, FOLDER, Target, usual_db
 from wellworn.core.errors import InvalidInput, MissingExtra
+from wellworn.core.lazy import regex
 from wellworn.core.values import LAYERS
 from wellworn.doors.clients import CLIENTS, applied, write
 
@@ -22,6 +23,8 @@ app = typer.Typer()
 
 IGNORED = "*\n"
 """What .gitignore says beside a memory: nothing of this folder is committed, the file itself included."""
+_MODEL = regex(r"rules|(?:openai|ollama|anthropic|scripted):.*\S.*")
+"""Models by name, where nothing has to be loaded to know them."""
 
 
 @command(app, "connect", "connect claude-code", panel="Agents")
@@ -41,6 +44,10 @@ def connect(
     chosen = CLIENTS.get(client)
     if chosen is None:
         raise InvalidInput("CLIENT", f"{client!r} is not known", f"use one of {', '.join(CLIENTS)}")
+    if llm and not remove and not _MODEL.fullmatch(llm):
+        from wellworn.models.choose import choose_model  # takes time to import
+
+        choose_model(llm)  # it refuses names that it does not know
     project = None if everywhere or not chosen.has_projects else Path.cwd()
     place = _place(target, project)
     changes = chosen.changes(project, _program(), _options(target, place), llm)
