@@ -131,6 +131,13 @@ def test_errors_are_json_under_json(cli: Cli) -> None:
         assert error.items() <= found.items()
 
 
+def test_an_error_names_the_value_that_is_no_number(cli: Cli) -> None:
+    for args in (["recall", "x", "-k"], ["serve", "--port"], ["outcome", "--last", "--used"]):
+        answer = cli(*args, "abc", "--json")
+        assert answer.code == 2
+        assert "'abc' is not a" in json.loads(answer.err)["error"]["message"]
+
+
 def test_options_may_stand_before_the_command(cli: Cli, tmp_path: Path) -> None:
     other = str(tmp_path / "other.db")
     cli.ok("--db", other, "--user", "ada", "remember", "Ada likes tea.")

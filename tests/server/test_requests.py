@@ -351,6 +351,14 @@ def test_a_malformed_address_is_one_clear_error(shared: Running, method: str, pa
     assert answer.headers["content-type"] == "application/problem+json"
 
 
+def test_an_error_names_what_was_given_and_what_to_send(shared: Running) -> None:
+    assert "limit: 'abc' is not a whole number" in shared.http().get("/v1/entries?limit=abc").json()["detail"]
+    for header in ({}, {"content-type": "application/x-www-form-urlencoded"}):
+        answer = shared.http().post("/v1/entries", content=b'{"text":"x"}', headers=header)
+        told = "body: is not sent as JSON (send the header content-type: application/json)"
+        assert (answer.status_code, answer.json()["detail"]) == (422, told)
+
+
 def test_bytes_that_are_no_request_do_not_stop_the_server(shared: Running) -> None:
     host, port = shared.url.removeprefix("http://").split(":")
     for said in (

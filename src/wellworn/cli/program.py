@@ -19,6 +19,7 @@ from wellworn.cli.edge import REFUSED, print_error
 from wellworn.cli.options import EVERYDAY, flag, with_shared_options
 from wellworn.cli.target import SHARED
 from wellworn.core.dataclass import dataclass
+from wellworn.core.wellformed import not_a_number
 
 GROUPS = "More"
 FIRST = "remember recall chat show list edit forget outcome session reflect doctor demo".split()  # noqa: SIM905
@@ -54,6 +55,11 @@ class Program(TyperGroup):
             meant = MEANT.get(getattr(error, "option_name", None) or "")
             if meant and any(meant in one.opts for one in error.ctx.command.params):  # type: ignore[attr-defined]
                 error.possibilities = [meant]  # type: ignore[attr-defined]
+            faults: list[Any] = getattr(
+                error.__cause__, "errors", list
+            )()  # of pydantic, which newer versions of typer use
+            if faults and (problem := not_a_number(faults[0])):
+                error.message = problem  # type: ignore[attr-defined]
             raise
 
     def list_commands(self, ctx: Any) -> list[str]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from wellworn.core.lazy import regex
 
@@ -50,6 +52,12 @@ def counted(number: int, plural: str) -> str:
     """A number of things, as in "1 entry", "2 entries"."""
     noun = plural if number != 1 else f"{plural[:-3]}y" if plural.endswith("ies") else plural.removesuffix("s")
     return f"{number:,} {noun}"
+
+
+def not_a_number(fault: Mapping[str, Any]) -> str:
+    """What to say of a text that is no number, given one of pydantic's errors; nothing if it is another error."""
+    wanted = {"int_parsing": "a whole number", "float_parsing": "a number"}.get(fault.get("type", ""))
+    return f"{shortened(str(fault['input']), 40)!r} is not {wanted}" if wanted else ""
 
 
 def one_line(text: str) -> str:

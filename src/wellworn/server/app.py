@@ -29,6 +29,7 @@ from starlette.types import Receive, Scope, Send
 
 from wellworn.core.errors import AccessDenied, StoreError, WellwornError
 from wellworn.core.values import LAYERS
+from wellworn.core.wellformed import not_a_number
 from wellworn.memory import Memory
 from wellworn.server.access import Caller
 from wellworn.server.care import care
@@ -270,17 +271,20 @@ async def _wellworn_error(_request: Request, error: Exception) -> Response:
     return refusal(problem_of(error))
 
 
-async def _bad_request(_request: Request, error: Exception) -> Response:
+async def _bad_request(request: Request, error: Exception) -> Response:
     """A body or parameter of another shape than the schema's."""
     first: dict[str, Any] = error.errors()[0] if isinstance(error, RequestValidationError) else {}
+    remedy = "see /openapi.json"
     if first.get("type") == "json_invalid":
         field, message = "body", "is not JSON"
+    elif isinstance(first.get("input"), bytes) and "json" not in request.headers.get("content-type", ""):
+        field, message, remedy = "body", "is not sent as JSON", "send the header content-type: application/json"
     else:
         place = [str(part) for part in first.get("loc", ())[1:] if part not in ("one", "many")]
         field, message = ".".join(place) or "body", str(first.get("msg", "is not readable"))
-        message = f"{message[:1].lower()}{message[1:]}"
-    document = problem(422, f"{field}: {message} (see /openapi.json)", "InvalidInput")
-    return refusal({**document, "field": field, "problem": message, "remedy": "see /openapi.json"})
+        message = not_a_number(first) or f"{message[:1].lower()}{message[1:]}"
+    document = problem(422, f"{field}: {message} ({remedy})", "InvalidInput")
+    return refusal({**document, "field": field, "problem": message, "remedy": remedy})
 
 
 async def _http_error(_request: Request, error: Exception) -> Response:
