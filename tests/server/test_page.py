@@ -274,6 +274,12 @@ def test_a_search_without_hits_says_so(server: Running) -> None:
     assert NOTHING in html.unescape(server.http().get("/?q=walnuts").text)
 
 
+def test_a_question_that_is_too_long_is_called_so(server: Running) -> None:
+    answer = server.http().get("/", params={"q": "x" * 3_000})
+    assert answer.status_code == 422
+    assert "too long: at most 1,000 characters" in answer.text
+
+
 def test_one_thing_is_not_counted_as_several() -> None:
     with serving() as running:
         ada = running.client()

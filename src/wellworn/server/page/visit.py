@@ -196,8 +196,10 @@ class PageRoute(APIRoute):
                 return await handle(request)
             except WellwornError as error:
                 status, message = status_of(error), str(error)
-            except RequestValidationError:
-                status, message = 422, "The address is not complete."
+            except RequestValidationError as error:
+                long = [one["ctx"]["max_length"] for one in error.errors() if one["type"] == "string_too_long"]
+                problem = f"What you ask for is too long: at most {long[0]:,} characters." if long else ""
+                status, message = 422, problem or "The address is not complete."
             if status == 401:
                 return RedirectResponse(SIGN_IN, 303)
             return _html("problem.html", status, visit=None, here="", said="", message=message)
