@@ -274,6 +274,13 @@ def test_a_search_without_hits_says_so(server: Running) -> None:
     assert NOTHING in html.unescape(server.http().get("/?q=walnuts").text)
 
 
+def test_an_empty_memory_says_how_to_add_a_first_one(server: Running) -> None:
+    http = server.http()
+    assert "POST /v1/entries?user=ben" in http.get("/?user=ben").text
+    server.client().for_user("ben").remember("Ben likes tea.")
+    assert "POST /v1/entries" not in http.get("/?user=ben").text
+
+
 def test_a_question_that_is_too_long_is_called_so(server: Running) -> None:
     answer = server.http().get("/", params={"q": "x" * 3_000})
     assert answer.status_code == 422

@@ -78,9 +78,10 @@ async def sign_out(visit: Looks) -> Response:
 @pages.get("/")
 def search(visit: Looks, q: Line = "") -> Response:
     """Search, with the reasons of each hit."""
-    if not q.strip() or not visit.named:
-        return visit.page("search.html", q=q, recall=None, unlikely=False, replaced={}, nothing=NOTHING)
     memory = visit.call.memory
+    if not q.strip() or not visit.named:
+        empty = visit.named and not memory.entries(limit=1)
+        return visit.page("search.html", q=q, recall=None, empty=empty)
     recall = memory.recall(q, k=HITS)
     visit.call.access.count = len(recall.hits)
     unlikely = recall.confidence is not None and recall.confidence < MIN_CONFIDENCE
