@@ -214,7 +214,7 @@ def test_reason_prints_what_a_model_concludes_and_why_it_does_not(filled: Cli, t
     assert "Ada likes tokio." in said.out
     assert "Concluded by scripted from" in said.err
     script.write_text(json.dumps({"reason": ["no"]}), encoding="utf-8")
-    assert "No model concluded anything: failed: ReplyUnreadable" in filled.ok(*with_model).err
+    assert "No model concluded anything: failed: the model's answer of 2 characters" in filled.ok(*with_model).err
 
 
 def test_filters_that_nothing_passes_are_said_to_be_why(filled: Cli) -> None:

@@ -75,6 +75,8 @@ def test_a_model_that_fails_leaves_the_evidence(reply: Any) -> None:
         assert "Stefan Kingsley is" not in found.conclusion
         assert "directed by Stefan Kingsley" in found.conclusion
         assert found.problem
+        assert ("no service" in found.problem) == isinstance(reply, ModelFailed)
+        assert "anything" not in found.problem
 
 
 def test_citations_are_read_as_models_write_them() -> None:

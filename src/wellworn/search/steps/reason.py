@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from wellworn.core.dataclass import dataclass
+from wellworn.core.errors import WellwornError
 from wellworn.core.fence import escape
 from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, Hit, Link, Reasoning, ReasoningStep, Recall, Scope
@@ -177,7 +178,8 @@ def concluded(found: Reasoning, model: MeteredModel, calls: Calls) -> Reasoning:
     except LimitMet as limit:
         return replace(found, problem=f"stopped at the limit of {limit}")
     except Exception as error:  # a model may raise anything, and the chain is an answer already
-        return replace(found, problem=f"failed: {type(error).__name__}")
+        why = str(error) if isinstance(error, WellwornError) else type(error).__name__  # others may quote a key
+        return replace(found, problem=f"failed: {why}")
     reasoning = str(said.get("reasoning") or "").strip() or f"{len(cited)} entries together"
     sure = share_of(said.get("confidence"))
     return _with_conclusion(found, conclusion, cited, by=model.name, reasoning=reasoning, sure=sure)
