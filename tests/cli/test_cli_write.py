@@ -79,6 +79,13 @@ def test_edit_can_take_tags_away_and_read_its_text_from_stdin(cli: Cli) -> None:
     assert (edited["text"], edited["tags"]) == ("Ada prefers smol.", [])
 
 
+def test_edit_with_tags_and_without_is_refused(cli: Cli) -> None:
+    entry_id = cli.remember("Ada prefers tokio.", "--tag", "rust")
+    answer = cli("edit", entry_id, "--tag", "async", "--no-tags")
+    assert (answer.code, "give one of them" in answer.err) == (2, True)
+    assert cli.json("show", entry_id)["entry"]["tags"] == ["rust"]
+
+
 def test_edit_without_a_change_says_so(cli: Cli) -> None:
     answer = cli("edit", cli.remember("Ada prefers tokio."))
     assert answer.code == 2

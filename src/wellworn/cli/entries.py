@@ -64,6 +64,8 @@ def edit(
     state: Annotated[str | None, option("--state", "STATE", "active, superseded, flagged or pruned.")] = None,
 ) -> None:
     """Change an entry; `show --history` keeps the earlier version."""
+    if tag and no_tags:
+        raise InvalidInput("edit", "--tag and --no-tags were given", "give one of them")
     text = read_stdin() if text == "-" else text
     changes = options.given(text=text, title=title, tags=tag, kind=kind, state=state)
     if no_tags:
