@@ -176,7 +176,8 @@ def test_reembed_moves_the_store_to_another_embedder(filled: Cli) -> None:
     refused = filled("recall", "tea", "--user", "ada", "--embedder", "hash:64")
     assert refused.code == 2
     assert "reembed" in refused.err
-    filled.ok("admin", "reembed", "--embedder", "hash:64")
+    told = filled.ok("admin", "reembed", "--embedder", "hash:64").out
+    assert ("hash:64" in told, "EmbeddingModel" in told) == (True, False)
     assert filled.json("admin", "stats", "--embedder", "hash:64")["width"] == 64
     assert filled.json("recall", "tea", "--user", "ada", "--embedder", "hash:64")["hits"]
     assert filled.json("doctor", "--embedder", "hash:64")["flaws"] == []

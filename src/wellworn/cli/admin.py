@@ -253,7 +253,8 @@ def reembed(target: Target) -> None:
     """
     with target.open(whole=True, reembedding=True) as memory, render.progress_bar("embedding") as progress:
         done = memory.admin.reembed(progress=progress)
-    _answer(target, vars(done), of="the whole store")
+    shown = render.pairs({**vars(done), "model": done.model.name})
+    _answer(target, vars(done), shown, of="the whole store")
 
 
 @command(app, "stats", "admin stats --json")
