@@ -129,7 +129,7 @@ def test_a_turn_that_gives_nothing_has_a_reason(said: str, reason: str) -> None:
     Как зовут мою сестру | 我住在哪里 | 私の自転車は何ですか | @src/app.py what does this do | in utils.py what does foo() do
     wondering if we need redis here | the tests pass on CI but not here, why | kannst du die Tests starten
     Füge einen Knopf hinzu | arregla el parser | corrige les tests | bitte den Parser reparieren | My tests are failing.
-    The staging server is down. | the ci is red | der Build ist kaputt | I get this error:
+    The staging server is down. | the ci is red | der Build ist kaputt | I get this error: | here's my code
     """.replace("\n", "|").split("|"),
 )
 def test_what_asks_orders_or_passes_is_no_memory_in_any_language(said: str) -> None:
@@ -147,6 +147,7 @@ def test_what_asks_orders_or_passes_is_no_memory_in_any_language(said: str) -> N
     Wo ich wohne ist es sehr laut | 我什么都吃 | 私はいつも歩いて会社に行きます | Comment on pull requests in English.
     Marie enseigne le français à Lyon | Juan arregla el coche los sábados | Como verduras todos los días | Users must log in with SSO.
     Our app crashes are handled by Sentry. | The page for broken links is at /404. | Anything with nuts makes me ill.
+    Helen's in Durham now | they've put me on nights again for july | marek's going on parental leave from march
     """.replace("\n", "|").split("|"),
 )
 def test_what_lasts_is_a_memory_in_any_language(said: str) -> None:

@@ -466,6 +466,16 @@ def _has_subject(said: list[str], text: str) -> bool:
     if not said:
         return False
     first, rest = said[0], said[1:9]
+    head, mark, tail = first.partition("'")
+    if mark and tail in ("ve", "ll", "d", "re", "s") and head in _SUBJECTS:
+        return True
+    if (
+        tail == "s"
+        and rest
+        and head not in STOP_WORDS
+        and (rest[0] in STOP_WORDS or is_past(rest[0]) or rest[0].endswith("ing"))
+    ):
+        return True  # "Helen's in Durham now"
     if first in _SUBJECTS or not _NOMINATIVE.isdisjoint(rest[:2]):
         return True  # "Sam and I live …", "Turns out I'm …"
     if first in _LEADS | _EACH or is_adverb(first):
