@@ -143,6 +143,8 @@ TWO_FACTS = [
     ),
 ]
 LOOK_ALIKES = [
+    ("I take 50 mg of sertraline.", "I take 10 mg of ramipril."),
+    ("I have 3 exams in June.", "I have 2 exams in July."),
     ("I live in Oslo.", "my boss moved to Rome"),
     ("I have an Android phone.", "my mum switched to an iPhone, now I have to explain it to her"),
     ("My mortgage is with Nationwide.", "my best friend paid off her mortgage"),
@@ -548,6 +550,20 @@ def test_what_replaced_something_unrelated_is_not_brought_in() -> None:
         found = mem.recall("When is the violin lesson?", scope=ADA, k=3)
         assert found[0].text == "The violin lesson is on Tuesday at six."
         assert "I moved from Oslo to Bergen last week." not in [hit.text for hit in found]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I weigh 80 kilos.", "I weigh 76 kilos now."),
+        ("We charge 40 euros an hour.", "We charge 55 euros an hour now."),
+        ("I take 50 mg of sertraline", "from today i take 100 mg of sertraline"),
+    ],
+)
+def test_an_amount_that_changed_is_outdated(old: str, new: str) -> None:
+    with Memory(":memory:", background=False) as mem:
+        told(mem, old, new)
+        assert [(entry.text, entry.state) for entry in mem.entries(scope=ADA)] == [(old, "superseded"), (new, "active")]
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,8 @@ def _most(before: Statement, after: Statement) -> float:
         return _UNSURE
     if _elsewhere(before, after) or _another_of_its_kind(before, after):
         return _UNSURE
+    if after.amount_of and not before.amount_of <= after.content:
+        return _UNSURE
     named_alike = any(_alike(a, b) for a in before.things for b in after.things)
     alike = named_alike or (on_topic and not _of_one_kind(before, after))
     shared = before.content & after.content - (before.does & after.definite) - (before.definite & after.does)

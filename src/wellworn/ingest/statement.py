@@ -87,9 +87,10 @@ _MANY = regex(
 _SUBJECT = regex(r"(The user|[A-Z][^\W\d_]*)(?:(['’]s)|(:)|(?=\s+([a-z]+)))\s+")
 """Who opens a statement: "Kim's cat …", "Kim: …", "Kim moved …"."""
 _LABEL = regex(
-    r"\b((?!(?:in|at|from|for|by|to|of|on|is|are|was|were|and|or|about|until|till|only|now)\b)[a-z]+)\s+(?:no\.?\s+|number\s+|#)?(\d+)\b"
+    r"(?<!\b[Ii] )(?<!\b[Ww]e )\b((?!(?:in|at|from|for|by|to|of|on|is|are|was|were|and|or|about|until|till|only|now|within|after|before|every|around|over|under|than)\b)[a-z]+)\s+(?:no\.?\s+|number\s+|#)?(\d+)\b"
 )
 """A number that names one of many: "ticket 12", "shop 3"."""
+_AMOUNT = regex(r"\b(?:i|we) [a-z]+ \d", re.I)
 _ACTS = regex(r"lives|works|drives|rents|studies|[a-z]{2,}ed|bought|got|also|always|never|still|just|recently")
 """What a person does with one thing at a time, or did. Who "keeps bees" may keep hens."""
 _VERBS = {"is": "am", "has": "have", "does": "do"}
@@ -219,6 +220,11 @@ class Statement:
             if lists.STOP_WORDS.isdisjoint((which, kind)) and which not in _NO_KIND and not changes([which]):
                 found.append((mine.strip() in ("my", "our"), stem(which), stem(kind)))
         return found
+
+    @cached_property
+    def amount_of(self) -> frozenset[str]:
+        """Of what it tells how much it is: "I take 50 mg of iron"; nothing if it does not."""
+        return frozenset(word for word in self.content if word.isalpha()) if _AMOUNT.search(self.said) else frozenset()
 
     @cached_property
     def lists(self) -> bool:
