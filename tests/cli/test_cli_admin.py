@@ -147,9 +147,10 @@ def test_repair_leaves_a_file_of_another_program_or_a_newer_version_as_it_is(cli
     with closing(sqlite3.connect(cli.db)) as db:
         db.execute(made)
     before = cli.db.read_bytes()
-    refused = cli("doctor", "--repair")
-    assert refused.code == 2
-    assert "wellworn" in refused.err
+    for command in (["doctor", "--repair"], ["admin", "export", str(cli.db.with_name("out.jsonl"))]):
+        refused = cli(*command)
+        assert refused.code == 2
+        assert "wellworn" in refused.err
     assert [(one.name, one.read_bytes()) for one in cli.db.parent.glob(f"{cli.db.name}*")] == [(cli.db.name, before)]
 
 

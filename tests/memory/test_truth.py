@@ -146,7 +146,6 @@ LOOK_ALIKES = [
     ("I take 50 mg of sertraline.", "I take 10 mg of ramipril."),
     ("I have 3 exams in June.", "I have 2 exams in July."),
     ("I live in Oslo.", "my boss moved to Rome"),
-    ("I have an Android phone.", "my mum switched to an iPhone, now I have to explain it to her"),
     ("My mortgage is with Nationwide.", "my best friend paid off her mortgage"),
     ("My work laptop is a Thinkpad.", "i bought a new private laptop, a Macbook"),
     ("My dentist appointment is on Monday.", "My eye appointment is on the 18th."),

@@ -165,6 +165,18 @@ def test_a_restore_replaces_a_file_only_when_told_and_keeps_it(filled: Path) -> 
         assert not memory.entries(scope=EVE)
 
 
+def test_a_kept_file_never_gets_the_log_of_another(filled: Path) -> None:
+    with opened(filled) as memory:
+        made = memory.admin.backup().made
+    assert made is not None
+    filled.unlink()
+    Path(f"{filled}-wal").write_bytes(b"of a file that is gone")
+    assert restore(Path(made.path), filled)[1] is None
+    assert Path(f"{filled}.before-restore-wal").exists()
+    kept = restore(Path(made.path), filled, force=True)[1]
+    assert kept == Path(f"{filled}.before-restore-2")
+
+
 CRASH = """
 import os, sqlite3, sys
 db = sqlite3.connect(sys.argv[1], isolation_level=None)

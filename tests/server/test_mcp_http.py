@@ -60,3 +60,8 @@ def test_no_stream_is_held_open(server: Running) -> None:
     for method in ("GET", "DELETE"):
         answer = server.http().request(method, "/mcp", headers={"accept": "text/event-stream"})
         assert answer.status_code == 405
+
+
+def test_a_parameter_that_nobody_knows_is_refused(server: Running) -> None:
+    refused = server.http().post("/mcp", params={"usr": "ben"}, json={})
+    assert (refused.status_code, "usr" in refused.json()["detail"]) == (422, True)

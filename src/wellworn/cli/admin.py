@@ -94,6 +94,8 @@ def export(
     with ExitStack() as stack, render.progress_bar("exporting") as progress:
         try:
             memory = stack.enter_context(target.open(whole=True))
+        except OtherFile:
+            raise
         except StoreCorrupt:
             memory = stack.enter_context(_readable_copy(target))
         written = memory.admin.export(path, plain=plain, scope=target.owner, progress=progress)

@@ -102,7 +102,7 @@ def _elsewhere(before: Statement, after: Statement) -> bool:
 
 def _another_of_its_kind(before: Statement, after: Statement) -> bool:
     """Whether each names one of a kind, and not the same: "my work laptop" and "a private laptop"."""
-    return any(
+    return not ("now" in words(after.said) or _begin_alike(before, after)) and any(
         kind == other_kind and which != other_which and (mine or other_mine)
         for mine, which, kind in before.qualified
         for other_mine, other_which, other_kind in after.qualified
@@ -180,7 +180,7 @@ def _most(before: Statement, after: Statement) -> float:
         return _UNSURE
     if not on_topic and not after.tells_change and _apart(before.definite, after.definite):
         return _UNSURE
-    if _elsewhere(before, after) or _another_of_its_kind(before, after):
+    if after.momentary or _elsewhere(before, after) or _another_of_its_kind(before, after):
         return _UNSURE
     if after.amount_of and not before.amount_of <= after.content:
         return _UNSURE

@@ -38,7 +38,7 @@ PERSON = (
 )
 _PEOPLE_DO = (
     r"(?:has\s+|just\s+|recently\s+)*"
-    r"(?:moved|relocated|lives|works|quit|left|joined|resigned|retired|bought|sold|married|studies|drives)\b"
+    r"(?:moved(?!\s+to\s+(?:\w+days?\b|\d))|relocated|lives|works|quit|left|joined|resigned|retired|bought|sold|married|studies|drives)\b"
 )
 _OTHERS = regex(
     rf"(?:^|[.!?;,:]\s+|\b(?:and|but|so|that)\s+)(?:(?!(?:for|with|of|by|to|from)\b)\w+\s+){{0,3}}?({PERSON})(?!\W*$)"
@@ -70,11 +70,11 @@ _NOT_SO = regex(
 _BESIDES = regex(r"\b(?:still|also|too(?=\W*$|[.,;!])|as well|besides|in addition|another|a second)\b", re.I)
 """The old one holds too."""
 _OF_TODAY = regex(
-    r"(?<!from )(?<!of )(?<!since )(?<!starting )\b(?:today|tonight|tomorrow|last night"
-    r"|this (?:week|weekend|month|morning|afternoon|evening|\w+day))\b",
-    re.I,
+    r"^(?!.*\b(?:got|turned|became|born|laid off)\b).*(?<!from )(?<!of )(?<!since )(?<!starting )(?<!is )(?<!are )"
+    r"\b(?:today|tonight|tomorrow|last night|this (?:week|weekend|month|morning|afternoon|evening|\w+day))\b",
+    re.I | re.S,
 )
-"""What is so for a day or a week."""
+"""What is so for a day or a week; not what becomes so, and not when something is: "the deadline is tomorrow"."""
 _NOT = regex(
     r"(?:\b(?:not|never)|n['’]t)\s+(?:yet |even |really |actually )?([a-z]+)(?!.*\b(?:anymore|longer|instead)\b)", re.I
 )
@@ -90,7 +90,7 @@ _LABEL = regex(
     r"(?<!\b[Ii] )(?<!\b[Ww]e )\b((?!(?:in|at|from|for|by|to|of|on|is|are|was|were|and|or|about|until|till|only|now|within|after|before|every|around|over|under|than)\b)[a-z]+)\s+(?:no\.?\s+|number\s+|#)?(\d+)\b"
 )
 """A number that names one of many: "ticket 12", "shop 3"."""
-_AMOUNT = regex(r"\b(?:i|we) [a-z]+ \d", re.I)
+_AMOUNT = regex(r"\b(?:i|we) (?!am\b|turned\b)[a-z]+ \d", re.I)
 _ACTS = regex(r"lives|works|drives|rents|studies|[a-z]{2,}ed|bought|got|also|always|never|still|just|recently")
 """What a person does with one thing at a time, or did. Who "keeps bees" may keep hens."""
 _VERBS = {"is": "am", "has": "have", "does": "do"}
@@ -244,8 +244,7 @@ class Statement:
     @cached_property
     def others(self) -> frozenset[str]:
         """Whom it is about, if not the speaker."""
-        first = _CLAUSE.split(self.said, maxsplit=1)[0]  # "my mum has an iPhone now, so I have to explain …"
-        if _OF_SPEAKER.search(first if _OTHERS.search(first) else self.said):
+        if _OF_SPEAKER.search(self.said):
             return frozenset()
         return frozenset(stem(word.lower()) for found in _OTHERS.findall(self.said) for word in found if word)
 
@@ -306,8 +305,11 @@ class Statement:
     @cached_property
     def besides(self) -> bool:
         """It leaves what was said before as it is."""
-        moment = not self.tells_change and _OF_TODAY.search(self.said)
-        return bool(moment or _BESIDES.search(self.said)) or any(changes([word]) for word in _NOT.findall(self.said))
+        return bool(_BESIDES.search(self.said)) or any(changes([word]) for word in _NOT.findall(self.said))
+
+    @cached_property
+    def momentary(self) -> bool:
+        return not self.tells_change and _OF_TODAY.match(self.said) is not None
 
     @cached_property
     def told(self) -> tuple[str, Statement] | None:

@@ -47,7 +47,7 @@ _ASKS = regex(
     re.I,
 )
 """A question without its sign, by its first words."""
-_FEW_WORDS = 6
+_FEW_WORDS = 8
 """A longer sentence in another language may have a question within it."""
 _ASKS_ABROAD = regex(
     r"(?!.*\b(?:the|and|is|are|of|to|my|with|on|in english)\b)(?:"
@@ -55,8 +55,8 @@ _ASKS_ABROAD = regex(
     r"|pourquoi|combien|comment|dove|perché|onde|quem|hvem|hvor|hva[d]?|hvilke[nt]?|vem|vilken|waar|waarom|wanneer|welke?|gdzie|dlaczego|czy|nerede"
     r"|nasıl|кто|где|куда|почему|зачем|сколько|как(?:ой|ая|ие|ое|\W+зовут)|أين|متى|ماذا|لماذا|كيف|هل)\s"
     r"(?!(?:ich|du|er|sie|es|wir|man|je|j['’]|tu|il|elle|on|nous|eu|ik|jij|hij|we|wij|jag|jeg|vi|я|он|она|мы)\b\W*\w+\s+\w)"
-    r"|wie\s+(?:hei(?:ß|ss)t|alt|viele?|lange|oft|spät|geht)\b|was\s+(?:ist|sind|hat|habe|kann|soll|bedeutet)\b|che\s+\w+\s+\w+$"
-    r"|(?:kannst|könntest|würdest|hast|weißt)\s+du\b|(?:peux|pourrais)-tu\b|(?:puoi|potresti)\s+\w+r[ei]\b"
+    r"|wie\s+(?:hei(?:ß|ss)t|alt|viele?|lange|oft|spät|geht)\b|was\s+(?:ist|sind|hat|habe|kann|soll|bedeutet|mache|weißt)\b|wie\s+(?:ist|kann)\b|che\s+\w+\s+\w+$"
+    r"|(?:kannst|könntest|würdest|hast|weißt)\s+du\b|(?:habe|bin|soll|darf)\s+ich\b|(?:quien|cual)\s+es\b|como\s+se\s+llama|est-ce\b|puedes\s+\w+r\b|(?:peux|pourrais)-tu\b|(?:puoi|potresti)\s+\w+r[ei]\b"
     r"|(?:(?:sag|zeig|erklär)\s+mir|dime|dis-moi|montre-moi|dimmi|скажи)\b)[^,;:]*$"
     r"|[^,;:，。]*(?:(?<![没沒无])(?:什么|什麼|谁|誰|哪[里裡个個些]|怎么|怎麼|多少)(?!.*[都也])|[吗嗎]$|(?:です|ます|でした|ました)か$|까$)",
     re.I,

@@ -162,9 +162,9 @@ def restore(path: Path, target: Path, *, force: bool = False) -> tuple[Backup, P
         raise TransferError(f"{target} is there already; name another file, or use --force to replace it")
     target = Path(os.path.realpath(target))
     with _unpacked(path, target.parent) as (header, file):
-        kept = free_name(Path(f"{target}.before-restore"), target) if target.exists() else None
-        take_place(file, target, kept or Path(f"{target}.before-restore"))
-    return header, kept
+        kept = free_name(Path(f"{target}.before-restore"), target)
+        take_place(file, target, kept)
+    return header, kept if kept.exists() else None
 
 
 def _made(store: SqliteStore, folder: Path, name: str, now: datetime) -> Backup:

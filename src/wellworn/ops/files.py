@@ -101,9 +101,17 @@ def folder_beside(path: Path) -> Iterator[Path]:
 
 
 def free_name(kept: Path, path: Path) -> Path:
-    """The name under which a file is kept: this one, or with a number where another file is kept already."""
+    """The name under which a file is kept: this one, or with a number where another file or its log is kept already."""
     names = (kept.with_name(f"{kept.name}-{number}") for number in count(2))
-    return next(one for one in chain([kept], names) if not one.exists() or (path.exists() and one.samefile(path)))
+    return next(one for one in chain([kept], names) if _is_free(one) or (path.exists() and _is_one(one, path)))
+
+
+def _is_free(kept: Path) -> bool:
+    return not any(os.path.lexists(f"{kept}{ending}") for ending in ("", *_BESIDE))
+
+
+def _is_one(kept: Path, path: Path) -> bool:
+    return kept.exists() and kept.samefile(path)
 
 
 def take_place(made: Path, path: Path, kept: Path) -> None:

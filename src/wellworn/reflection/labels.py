@@ -246,9 +246,9 @@ _REQUEST = regex(
 )
 """What is wanted of the assistant for the moment."""
 _PASSING = regex(
-    r"\b(?:build|tests?|ci|pipeline|server|staging|page|app|container|endpoint)(?: \w+)?? (?:fails?|crashes|hangs|broke|times out"
+    r"\b(?:build|tests?|ci|pipeline|server|staging|page|app|container|endpoint|deploy\w*)(?: \w+)?? (?:fails?|crashes|hangs|broke|times out"
     r"|(?:is|are|keeps?|ist|sind|está) (?:\w+ )?(?:failing|crashing|hanging|broken|down|red|blank|stuck|offline|kaputt|roto))"
-    r"(?: again| now| here| today| locally)?$|\w(?:error|exception):|\b(?:get|got|see|throws|gives)\b.*\berrors?:?$"
+    r"(?: again| now| here| today| locally)?(?: (?:on|with|since|for|in|at) (?!.*\b(?:every|each|when|if|because|paths?)\b)[^,;]{1,40})?$|\w(?:error|exception):|\b(?:get|got|see|throws|gives)\b.*\berrors?:?$"
 )
 """How one's programs are at the moment: true today, and wrong when it is read again."""
 _PROPOSES = regex(
@@ -295,8 +295,8 @@ _INSTRUCTS = regex(
     r" (?:in|with|without|formally|informally|briefly))\b"
     r"|(?:whenever|every time|(?:if|when) (?:i|we) (?:\w+ ){0,2}(?:ask|send|say|paste|share|mention))[^,]*, "
     r"(?!(?:i|my|we|our|it|he|she|they|the|what|how)\b)"
-    r"|(?:when|before|after|if) (?:you (?!finish|are\b|have\b|can\b|could\b|want|get\b|like|know|see\b)|tests? )[^,]+, (?:first )?"
-    r"(?:always|never|don't|do not|run|use|add|update|check|ask|format|commit|bump|keep|put|include|read|follow|skip)\b"
+    r"|(?:when|before|after|if) (?:you (?!finish|are\b|have\b|can\b|could\b|want|get\b|like|know|see\b)|tests? )[^,]+, "
+    r"(?!(?:i|my|we|our|it|he|she|they|the|what|how|you|please|can|tell|write)\b)"
 )
 _STANDING = regex(
     r"\b(?:always|never|from now on|going forward|in (?:the )?future|instead of|any ?more|no longer|by default|every time)\b"
@@ -318,7 +318,8 @@ _FOREIGN = _words(
 """Function words of other languages."""
 _POLITE_ABROAD = regex(r"(?:bitte|por favor|s'il (?:te|vous) plaît|per favore|alsjeblieft|пожалуйста)\b")
 _ORDERS_ABROAD = _words(
-    "füge ändere repariere behebe lösche erstelle schreib schreibe benenne starte entferne prüfe arregla añade agrega cambia borra"
+    "mach baue übersetze nimm installiere aktualisiere implementiere repara abre muestra haz pon actualiza genera implementa fais ouvre"
+    " explique génère apri maak füge ändere repariere behebe lösche erstelle schreib schreibe benenne starte entferne prüfe arregla añade agrega cambia borra"
     " elimina crea corrige escribe ejecuta quita ajoute supprime crée écris lance répare enlève vérifie aggiungi correggi cancella"
     " scrivi esegui rimuovi adiciona apaga cria escreve voeg verwijder schrijf добавь исправь удали измени создай запусти напиши"
 )

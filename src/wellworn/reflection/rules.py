@@ -57,7 +57,7 @@ _REASONS = {
 
 
 _TAKES_BACK = regex(
-    r"(?:(?:oh|ah|um|hm)\W+)*(?:no|nope|sorry|wait|oops|actually|correction|scratch that|i mean)\b", re.I
+    r"(?:(?:oh|ah|um|hm)\W+)*(?:no|nope|sorry|wait|oops|actually|correction|scratch that|i mean)\b.*(?:\d|,)", re.I
 )
 """How people correct what they just said: "My flight is at 9:40. No sorry, 10:40."."""
 

@@ -27,7 +27,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
-from wellworn.core.errors import AccessDenied, StoreError, WellwornError
+from wellworn.core.errors import AccessDenied, InvalidInput, StoreError, WellwornError
 from wellworn.core.values import LAYERS
 from wellworn.core.wellformed import not_a_number
 from wellworn.memory import Memory
@@ -61,7 +61,9 @@ class McpDoor:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller: Caller = scope["state"][CALLER]
         access = scope["state"][AUDITED] = Access(caller=caller, operation="mcp")
-        given = parse_qs(scope["query_string"].decode("latin-1"))
+        given = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        if unknown := given.keys() - {*LAYERS, "tenant"}:
+            raise InvalidInput(min(unknown), "is no parameter of this request", f"name a layer: {', '.join(LAYERS)}")
         tenant = given.get("tenant", [None])[0]
         wanted = access.scope = caller.scope({layer: given[layer] for layer in LAYERS if layer in given}, tenant)
         async with self._starting:
