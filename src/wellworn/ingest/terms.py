@@ -403,7 +403,7 @@ def thread_of(*parts: str) -> int:
 def text_hash(text: str, *, salt: str = "") -> str:
     """What two texts must share to count as the same: everything but spacing and Unicode form."""
     plain = " ".join((text if text.isascii() else unicodedata.normalize("NFC", text)).split())
-    return hashlib.blake2b(f"{salt}\x1f{plain}".encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(f"{salt}\x1f{plain}".encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def content_hash(entry: Entry) -> str:

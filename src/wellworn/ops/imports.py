@@ -153,7 +153,7 @@ class Importer:
         return any(self._told(turn.at, turn.text) in known for turn in there)
 
     def _session_id(self, id_there: str) -> str:
-        return f"{self._source}:{id_there}"[:MAX_NAME_CHARS]
+        return clean_text(f"{self._source}:{id_there}")[:MAX_NAME_CHARS]
 
     def _skip(self, where: str, why: str) -> None:
         self._skipped[why] += 1
@@ -361,5 +361,5 @@ def _digests(entry: Entry) -> dict[str, str]:
 
 def _stable_id(partition: Partition, source: str, id_there: str, number: int) -> str:
     name = "\x1f".join((partition.tenant, partition.layer, partition.layer_id, source, id_there, str(number)))
-    digest = hashlib.blake2b(name.encode(), digest_size=16, person=b"wellworn import").digest()
+    digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=16, person=b"wellworn import").digest()
     return str(uuid.UUID(bytes=digest, version=5))
