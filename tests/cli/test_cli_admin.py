@@ -172,6 +172,15 @@ def test_repair_copies_a_file_whose_broken_page_stops_the_check(cli: Cli, broken
     assert after["checked"]["entries"] == 300
 
 
+def test_a_store_of_minilm_opens_without_its_name(cli: Cli) -> None:
+    pytest.importorskip("onnxruntime")
+    cli.ok("remember", "I like tea.", "--embedder", "minilm")
+    for command in (["recall", "tea"], ["doctor"], ["list"]):
+        assert cli(*command, env={"WELLWORN_EMBEDDER": ""}).code == 0
+    refused = cli("recall", "tea", "--embedder", "hash:64")
+    assert (refused.code, "--embedder minilm" in refused.err) == (2, True)
+
+
 def test_reembed_moves_the_store_to_another_embedder(filled: Cli) -> None:
     assert filled.json("admin", "stats")["width"] != 64
     refused = filled("recall", "tea", "--user", "ada", "--embedder", "hash:64")

@@ -16,7 +16,7 @@ import typer
 
 from wellworn.cli import options, render
 from wellworn.cli.options import argument, command, flag, option
-from wellworn.cli.target import Target
+from wellworn.cli.target import Target, as_stored
 from wellworn.core.clock import system_clock
 from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.values import LAYERS, Scope
@@ -99,8 +99,12 @@ def serve(
     trusted = None if oidc is None else _trusted(oidc, audience, claim or [], target.scope.tenant)
     keyless = loopback and not require_key and trusted is None
     models = options.given(llm=None if llm == "rules" else llm, summarizer=summarizer)
-    embedder = cached_embedder(target.embedder, redis=redis) if redis else target.embedder
-    memory = Memory(target.db, embedder=embedder, tenants="all", **models)
+
+    def opened(name: str) -> Memory:
+        embedder = cached_embedder(name, redis=redis) if redis else name
+        return Memory(target.db, embedder=embedder, tenants="all", **models)
+
+    memory = as_stored(target.embedder, opened)
     rules = Rules(hosts=dict.fromkeys((*LOOPBACK, host)) if loopback else None, origins=tuple(cors_origin or ()))
     service = MemoryService(
         memory,

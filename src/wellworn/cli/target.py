@@ -8,15 +8,15 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from wellworn.cli import render
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import InvalidInput, NotFound
+from wellworn.core.errors import EmbedderMismatch, InvalidInput, NotFound
 from wellworn.core.values import LAYERS, Scope
 from wellworn.core.wellformed import without_password
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from wellworn.tasks import ReasoningBank
 
 
+T = TypeVar("T")
 DEFAULT_USER = "me"
 DEFAULT_DB = "memory.db"
 FOLDER = ".wellworn"
@@ -88,7 +89,9 @@ class Target:
             raise InvalidInput("--db", f"no file {self.db!r}", "remember something first, or check the path")
         from wellworn.memory import Memory
 
-        memory = Memory.open(self.db, embedder=self.embedder, background=background, **settings)
+        memory = as_stored(
+            self.embedder, lambda name: Memory.open(self.db, embedder=name, background=background, **settings)
+        )
         return memory if whole else memory.for_scope(self.scope)
 
     @property
@@ -154,6 +157,16 @@ def pasteable(text: str, options: Options) -> str:
         return f"`{found[1]}{''.join(added)}`{hint}"
 
     return re.sub(r"`(wellworn [^`]+)`", whole, text)
+
+
+def as_stored(embedder: str, make: Callable[[str], T]) -> T:
+    """Make something that opens a store: with this embedder, or where it is the usual one with that of the store."""
+    try:
+        return make(embedder)
+    except EmbedderMismatch as error:
+        if embedder != SHARED["embedder"].default or not error.stored.startswith("minilm:"):
+            raise
+        return make("minilm")
 
 
 def usual_db() -> str:
