@@ -309,6 +309,7 @@ class Statement:
 
     @cached_property
     def momentary(self) -> bool:
+        """It is so for a day or a week, and tells no change."""
         return not self.tells_change and _OF_TODAY.match(self.said) is not None
 
     @cached_property

@@ -248,7 +248,7 @@ _REQUEST = regex(
 _PASSING = regex(
     r"\b(?:build|tests?|ci|pipeline|server|staging|page|app|container|endpoint|deploy\w*)(?: \w+)?? (?:fails?|crashes|hangs|broke|times out"
     r"|(?:is|are|keeps?|ist|sind|está) (?:\w+ )?(?:failing|crashing|hanging|broken|down|red|blank|stuck|offline|kaputt|roto))"
-    r"(?: again| now| here| today| locally)?(?: (?:on|with|since|for|in|at) (?!.*\b(?:every|each|when|if|because|paths?)\b)[^,;]{1,40})?$|\w(?:error|exception):|\b(?:get|got|see|throws|gives)\b.*\berrors?:?$"
+    r"(?: again| now| here| today| locally)?(?: (?:on|with|since|for|in|at) (?!.*\b(?:every|each|when|if|because)\b)[^,;]{1,40})?$|\w(?:error|exception):|\b(?:get|got|see|throws|gives)\b.*\berrors?:?$"
 )
 """How one's programs are at the moment: true today, and wrong when it is read again."""
 _PROPOSES = regex(

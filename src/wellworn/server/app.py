@@ -27,7 +27,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
-from wellworn.core.errors import AccessDenied, InvalidInput, StoreError, WellwornError
+from wellworn.core.errors import AccessDenied, StoreError, WellwornError
 from wellworn.core.values import LAYERS
 from wellworn.core.wellformed import not_a_number
 from wellworn.memory import Memory
@@ -36,7 +36,7 @@ from wellworn.server.care import care
 from wellworn.server.guard import AUDITED, CALLER, REQUEST_ID, SECURITY_HEADERS, RequestGuard, refusal
 from wellworn.server.page import add_page
 from wellworn.server.routes import v1
-from wellworn.server.service import Access, MemoryService, Needs, add_scope
+from wellworn.server.service import Access, MemoryService, Needs, add_scope, refuse_unknown
 from wellworn.server.wire import problem, problem_of
 from wellworn.store.events import ACTOR
 
@@ -62,8 +62,7 @@ class McpDoor:
         caller: Caller = scope["state"][CALLER]
         access = scope["state"][AUDITED] = Access(caller=caller, operation="mcp")
         given = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        if unknown := given.keys() - {*LAYERS, "tenant"}:
-            raise InvalidInput(min(unknown), "is no parameter of this request", f"name a layer: {', '.join(LAYERS)}")
+        refuse_unknown(given)
         tenant = given.get("tenant", [None])[0]
         wanted = access.scope = caller.scope({layer: given[layer] for layer in LAYERS if layer in given}, tenant)
         async with self._starting:

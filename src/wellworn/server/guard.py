@@ -284,7 +284,7 @@ class _Body:
             async with asyncio.timeout(patience_s):
                 message = await self._receive()
         except TimeoutError:
-            raise HTTPException(408, f"body: too little came in {BODY_S:g} seconds (send it again)") from None
+            raise HTTPException(408, "body: it comes too slowly (send it again)") from None
         self._waited_s += time.monotonic() - begun
         await self._turns.acquire()
         self.has_turn = True

@@ -12,7 +12,7 @@ import asyncio
 import hashlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from threading import BoundedSemaphore, Lock
@@ -20,7 +20,6 @@ from typing import Any
 
 import msgspec
 from fastapi import APIRouter, Request, Response
-from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 
 from wellworn.core.clock import Clock
@@ -366,8 +365,8 @@ class Needs:
         access = accessed(request, caller)
         caller.require(self.role)
         query = request.query_params
-        if query and (unknown := query.keys() - _known_names(request.scope["route"])):
-            raise InvalidInput(min(unknown), "is no parameter of this request", f"name a layer: {', '.join(LAYERS)}")
+        if query:
+            refuse_unknown(query, (field.alias for field in request.scope["route"].dependant.query_params))
         layers: dict[str, Sequence[str]] = {layer: query.getlist(layer) for layer in LAYERS if layer in query}
         scope = access.scope = caller.scope(layers, query.get("tenant"))
         ACTOR.set(caller.actor)
@@ -381,8 +380,10 @@ class Needs:
         )
 
 
-def _known_names(route: APIRoute) -> frozenset[str]:
-    return frozenset((*LAYERS, "tenant", *(field.alias for field in route.dependant.query_params)))
+def refuse_unknown(given: Iterable[str], own: Iterable[str] = ()) -> None:
+    """Refuse parameters that name no layer and are none of the request's own: who mistypes `user` means somebody else."""
+    if unknown := {*given} - {*LAYERS, "tenant", *own}:
+        raise InvalidInput(min(unknown), "is no parameter of this request", f"name a layer: {', '.join(LAYERS)}")
 
 
 def add_scope(document: dict[str, Any], needed: Mapping[tuple[str, str], Needs]) -> None:
