@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 RAM_MB = 2000
 PAGE_ROWS = 8192
 ENTRY_BYTES = 5_000_000
-SMALLEST_ENTRY = 10_000
-"""What a short entry counts as, so that some 500 are held."""
+SMALLEST_ENTRY = 2_000
+"""What a short entry counts as: about the memory that it takes, so that 2,500 are held."""
 
 
 class EntryCache:

@@ -82,8 +82,10 @@ def entry_from(row: tuple[Any, ...]) -> Entry:
 
 def _entry_from(row: tuple[Any, ...]) -> Entry:
     tenant, layer, layer_id = row[-3:]
-    values = {"id": row[0], "partition": filled(Partition, tenant=tenant, layer=layer, layer_id=layer_id)}
+    made = object.__new__(Entry)  # as `filled`, without a copy of the values
+    values = made.__dict__
     values.update(zip(ENTRY_COLUMNS, row, strict=False))
+    values["partition"] = filled(Partition, tenant=tenant, layer=layer, layer_id=layer_id)
     at = values["at"]
     first = from_micros(at)  # as in `_stored`
     for name in _TIMES:
@@ -95,7 +97,7 @@ def _entry_from(row: tuple[Any, ...]) -> Entry:
             raise TypeError("tags, turns or metadata are of another type")
     if values["evidence"] is None:
         values["evidence"] = values["text"]
-    return filled(Entry, **values)
+    return made
 
 
 def snapshot_of(entry: Entry) -> str:
