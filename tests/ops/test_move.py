@@ -14,15 +14,16 @@ from contract.builders import NOON, make_partition, make_record, put
 from contract.postgres import Server
 from wellworn import Memory
 from wellworn.core.errors import InvalidInput, TransferError
+from wellworn.ops.backup import list_backups, restore
 from wellworn.ops.transfer import MOVED, move
 from wellworn.store.port import RecordFilter
 
 FACTS = [f"Ada keeps fact number {n} about thing {n * 7}." for n in range(30)]
 
 
-def lived(location: str | Path) -> Memory:
+def lived(location: str | Path, key: bytes | None = None) -> Memory:
     """A memory with a bit of everything."""
-    mem = Memory(location, embedder="hash", background=False)
+    mem = Memory(location, embedder="hash", background=False, key=key)
     ada = mem.for_user("ada")
     ids = [ada.remember(fact)[0] for fact in FACTS]
     ada.edit(ids[0], text="Ada keeps a changed fact.")
@@ -36,6 +37,11 @@ def lived(location: str | Path) -> Memory:
     return mem
 
 
+def last_row(mem: Memory) -> int:
+    store = mem.engine.store
+    return max(no for page in store.pages(store.partitions()) for no, _ in page)
+
+
 def brought(source: Memory, target: Memory) -> Any:
     engine = target.engine
     return move(source.engine.store, engine.store, engine.writer, clock=engine.clock)
@@ -44,6 +50,31 @@ def brought(source: Memory, target: Memory) -> Any:
 def recalled(mem: Memory) -> list[Any]:
     found = [mem.for_user("ada").recall(query) for query in ("Where do I live?", "fact number 12")]
     return [[(hit.entry.id, hit.text) for hit in recall] for recall in found]
+
+
+@pytest.mark.parametrize("key", [None, b"k" * 32])
+def test_a_database_is_backed_up_into_a_file(tmp_path: Path, postgres_server: Server, key: bytes | None) -> None:
+    folder, restored = tmp_path / "backups", tmp_path / "restored.db"
+    with lived(postgres_server.url(), key=key) as there:
+        lost = there.for_user("ada").remember("Ada will forget this.")
+        gone = last_row(there)
+        there.for_user("ada").forget(lost)
+        there.for_user("ada").learning.relearn()
+        first = there.admin.backup(folder)
+        there.for_user("bo", tenant="other").admin.erase()
+        done = there.admin.backup(folder, keep=7)
+        assert first.made is not None
+        assert (done.removed, done.kept) == ((first.made.path,), 1)  # an erasure reaches older backups
+        assert list_backups(folder, there.engine.store.location) == [done.made]
+        assert done.made is not None
+        assert restore(Path(done.made.path), restored)[0].encrypted == (key is not None)
+        with Memory(restored, embedder="hash", background=False, key=key) as here:
+            assert here.engine.store.records(RecordFilter()) == there.engine.store.records(RecordFilter())
+            assert here.verify().ok
+            assert recalled(here) == recalled(there)
+            assert here.for_user("ada").learning.status() == there.for_user("ada").learning.status()
+            here.for_user("ada").remember("Ada has a new parrot.")
+            assert last_row(here) > gone  # the number of a row that is gone is not used again
 
 
 def test_a_memory_goes_to_postgres_and_back(tmp_path: Path, postgres_server: Server) -> None:

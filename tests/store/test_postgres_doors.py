@@ -196,10 +196,10 @@ def test_a_database_that_does_not_answer_cuts_a_recall_and_nothing_else(postgres
 
 
 @pytest.mark.parametrize("command", ["create", "list"])
-def test_a_backup_of_a_database_says_what_to_do(postgres_server: Server, tmp_path: Path, command: str) -> None:
+def test_a_backup_of_a_database_needs_a_folder(postgres_server: Server, tmp_path: Path, command: str) -> None:
     done = Cli(tmp_path / "unused.db")("--db", postgres_server.url(schema="kept"), "backup", command)
     assert done.code == 2
-    assert "pg_dump" in done.err
+    assert "--folder" in done.err
 
 
 def test_too_few_connections_are_one_clear_error(store: Store) -> None:

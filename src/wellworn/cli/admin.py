@@ -387,7 +387,9 @@ def erase(target: Target, yes: options.Yes = False) -> None:
 
 # -- backups -----------------------------------------------------------------------------------------------------
 
-Folder = Annotated[Path | None, option("--folder", "PATH", "Where backups lie; FILE.backups by default.")]
+Folder = Annotated[
+    Path | None, option("--folder", "PATH", "Where backups lie; FILE.backups by default. A database needs one.")
+]
 File = Annotated[Path, argument("BACKUP", "A backup file.")]
 
 
@@ -412,10 +414,10 @@ def backup_create(
 
 @command(backup_app, "list", "backup list")
 def backup_list(target: Target, folder: Folder = None) -> None:
-    """List the backups of the memory's file, newest first."""
+    """List the backups of the memory, newest first."""
     from wellworn.ops.backup import folder_of, list_backups
 
-    found = list_backups(folder or folder_of(target.file), target.file)
+    found = list_backups(folder or folder_of(target.place), target.place)
     rows = [(one.created_at, one.entries, one.bytes, "yes" if one.encrypted else "no", one.path) for one in found]
     shown = render.table(("made", "entries", "bytes", "encrypted", "file"), rows)
     target.answer({"backups": found}, shown, nothing="No backups. Make one with `wellworn backup create`.")

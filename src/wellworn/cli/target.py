@@ -103,7 +103,11 @@ class Target:
     def file(self) -> Path:
         """The file of the memory, for commands that work on files only."""
         if "://" in self.db:
-            raise InvalidInput("--db", f"{self.place!r} is not a file", "use a SQLite file; a database has pg_dump")
+            raise InvalidInput(
+                "--db",
+                f"{self.place!r} is not a file",
+                "use a SQLite file; `wellworn move FILE URL` brings one into a database",
+            )
         return Path(self.db)
 
     def answer(self, document: object, *shown: object, nothing: str = "") -> None:

@@ -4,7 +4,8 @@
     <gzip of the database file>
 
 The first line is JSON; what follows can be read without wellworn (`tail -n +2 FILE | gunzip > memory.db`). The copy is
-one moment of the store and holds nothing that was forgotten. That of an encrypted store is encrypted with the same key.
+one moment of the store and holds nothing that was forgotten. That of an encrypted store is encrypted with the same key. That of
+a database is a file, too: restored, it is used as it is or moved to a database again.
 Backups that were made before the last erasure of a person are removed once a newer one is checked.
 """
 
@@ -14,6 +15,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 import zlib
 from collections.abc import Callable, Iterator
@@ -29,6 +31,7 @@ from wellworn.ops.doctor import verify
 from wellworn.ops.files import beside, free_name, open_plain, scratch, sweep, take_place
 from wellworn.store.events import EVENT
 from wellworn.store.port import RecordFilter, Store
+from wellworn.store.sql import SqlStore
 from wellworn.store.sqlite import SqliteStore
 
 VERSION = 1
@@ -67,8 +70,17 @@ class BackedUp:
 
 
 def folder_of(location: str | Path) -> Path:
-    """Where the backups of a file lie unless another folder is named: beside it."""
+    """Where the backups of a file lie unless another folder is named: beside it. A database has no such place."""
+    if "://" in str(location):
+        raise InvalidInput("folder", f"{str(location)!r} is not a file", "name a folder for its backups (--folder)")
     return Path(f"{os.path.realpath(location)}.backups")
+
+
+def name_of(location: str | Path) -> str:
+    """What the backups of a store are called: as its file, or as its database."""
+    if "://" not in str(location):
+        return Path(os.path.realpath(location)).stem
+    return re.sub(r"\W+", "-", str(location).split("://", 1)[1]).strip("-")
 
 
 def create(
@@ -77,16 +89,16 @@ def create(
     """Make a backup and check it. With `keep`, only so many stay; with `every`, one is made only when the last is that
     old, so that a schedule may ask often."""
     store.model()  # says that the store is closed, if it is
-    if not isinstance(store, SqliteStore) or store.location == ":memory:":
-        copied = "back up its schema with pg_dump, or copy it to a file with `wellworn move URL copy.db`"
-        remedy = copied if "://" in store.location else "open the memory with a path"
-        raise InvalidInput("backup", f"{store.location!r} is not a file", remedy)
-    folder, name = folder or folder_of(store.path), store.path.stem
+    if not isinstance(store, SqlStore) or store.location == ":memory:":
+        raise InvalidInput("backup", f"{store.location!r} is not a file", "open the memory with a path")
+    folder, name = folder or folder_of(store.location), name_of(store.location)
     if keep is not None and keep < 1:
         raise InvalidInput("keep", f"{keep} would keep none", "give at least 1")
     named = [one for one in list_backups(folder) if one.name == name]
-    shared = not _is_own(folder, store.path) and any(one.store not in ("", _place_of(store.path)) for one in named)
-    before = [one for one in list_backups(folder, store.path) if one.store or not shared]
+    shared = not _is_own(folder, store.location) and any(
+        one.store not in ("", _place_of(store.location)) for one in named
+    )
+    before = [one for one in list_backups(folder, store.location) if one.store or not shared]
     if every is not None and before and now - before[0].created_at < every:
         return BackedUp(made=None, kept=len(before))
     try:
@@ -115,8 +127,8 @@ def create(
     )
 
 
-def list_backups(folder: Path, of: Path | None = None) -> list[Backup]:
-    """The backups in a folder, newest first: of one file, or of all. What is no backup is passed over."""
+def list_backups(folder: Path, of: str | Path | None = None) -> list[Backup]:
+    """The backups in a folder, newest first: of one store, or of all. What is no backup is passed over."""
     found: list[Backup] = []
     for path in sorted(folder.glob(f"*{ENDING}")) if folder.is_dir() else ():
         try:
@@ -125,21 +137,22 @@ def list_backups(folder: Path, of: Path | None = None) -> list[Backup]:
         except (TransferError, OSError):
             continue
     if of is not None:
-        own, places, name = _is_own(folder, of), ("", _place_of(of)), Path(os.path.realpath(of)).stem
+        own, places, name = _is_own(folder, of), ("", _place_of(of)), name_of(of)
         found = [one for one in found if one.name == name and (own or one.store in places)]
     return sorted(found, key=lambda one: one.created_at, reverse=True)
 
 
-def _is_own(folder: Path, path: Path) -> bool:
+def _is_own(folder: Path, location: str | Path) -> bool:
     """Whether a folder is that of one file, which stays so when both are moved. A link may be that of several."""
-    return folder.resolve() == folder_of(path)
+    return "://" not in str(location) and folder.resolve() == folder_of(location)
 
 
-def _place_of(path: Path) -> str:
-    return hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:16]
+def _place_of(location: str | Path) -> str:
+    place = location if "://" in str(location) else os.path.realpath(location)
+    return hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
 
 
-def check(path: Path, *, open_store: Callable[[Path], SqliteStore] = SqliteStore) -> Backup:
+def check(path: Path, *, open_store: Callable[[Path], SqlStore] = SqliteStore) -> Backup:
     """Restore a backup into a temporary file and verify everything in it; damage is an error that says what is wrong."""
     with _unpacked(path, None) as (header, file):
         store = open_store(file)
@@ -167,7 +180,7 @@ def restore(path: Path, target: Path, *, force: bool = False) -> tuple[Backup, P
     return header, kept if kept.exists() else None
 
 
-def _made(store: SqliteStore, folder: Path, name: str, now: datetime) -> Backup:
+def _made(store: SqlStore, folder: Path, name: str, now: datetime) -> Backup:
     while (path := folder / f"{name}-{now:%Y%m%dT%H%M%S%fZ}{ENDING}").exists():
         now += timedelta(microseconds=1)
     with scratch(path) as place:
@@ -183,7 +196,7 @@ def _made(store: SqliteStore, folder: Path, name: str, now: datetime) -> Backup:
             bytes=copy.stat().st_size,
             sha256=digest,
             encrypted=store.encrypted,
-            store=_place_of(store.path),
+            store=_place_of(store.location),
         )
         values = {key: value for key, value in to_plain(backup).items() if key != "path"}
         with beside(path) as out, copy.open("rb") as file:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from wellworn.store.postgres.db import Numbers, PostgresDb
 from wellworn.store.postgres.schema import migrate
 from wellworn.store.postgres.seal import put_key, sealer_of
 from wellworn.store.sql import SqlStore
+from wellworn.store.sqlite import SqliteStore
 from wellworn.store.sqlite.driver import Key, key_of
 
 _CHECKS = {
@@ -97,6 +99,7 @@ class PostgresStore(SqlStore):
             raise InvalidInput("durability", f"{durability!r} is unknown", "use one of full, normal")
         super().__init__()
         address = Address(url)
+        self._secret = key_of(key)
         self.location = address.name
         self._pool = Pool(address, durability=durability)
         self._precision = _HALF if address.half else _FULL
@@ -239,6 +242,16 @@ class PostgresStore(SqlStore):
             raise WrongKey("only an encrypted store can be given another key in place")
         with self._pool.writing() as db:
             put_key(db, secret, self._pool.sealer.data_key)
+        self._secret = secret
+
+    def copy_to(self, path: Path) -> int:
+        from wellworn.store.postgres.copy import copy
+
+        with self._pool.snapshot() as db:
+            return copy(db, path, self._secret)
+
+    def like(self, path: Path) -> SqliteStore:
+        return SqliteStore(path, durability="normal", key=self._secret)
 
     def scrub(self) -> bool:
         """Always False: Postgres overwrites what was removed when it needs the place, and keeps it in its own log and

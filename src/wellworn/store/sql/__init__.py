@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from types import TracebackType
 
 from wellworn.store.damage import Damage
@@ -38,6 +39,14 @@ class SqlStore(SqlReader, Store):
     def snapshot(self) -> Iterator[StoreReader]:
         with self._reading(snapshot=True) as db:
             yield _Snapshot(db, self.damage, self._translated)
+
+    @abstractmethod
+    def copy_to(self, path: Path) -> int:
+        """Write one moment of the store to a new SQLite file, encrypted as this one is; returns its number of entries."""
+
+    @abstractmethod
+    def like(self, path: Path) -> SqlStore:
+        """The store in such a file, with the same key."""
 
     def damaged(self) -> dict[str, str]:
         return self.damage.rows()

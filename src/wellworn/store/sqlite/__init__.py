@@ -102,7 +102,6 @@ class SqliteStore(SqlStore):
             return [*missing, *check_tables(db)]
 
     def copy_to(self, path: Path) -> int:
-        """Write one moment of the store to a new file, encrypted as this one is; returns its number of entries."""
         with self._reading() as db:
             db.execute("VACUUM INTO ?", (str(path),))
         path.chmod(0o600)
@@ -110,7 +109,6 @@ class SqliteStore(SqlStore):
             return int(copy.execute("SELECT count(*) FROM entries").fetchone()[0])
 
     def like(self, path: Path) -> SqliteStore:
-        """A store at another path, with the same key."""
         return SqliteStore(path, durability="normal", key=self._secret)
 
     def salvage_to(self, path: Path) -> Salvaged:
