@@ -496,6 +496,54 @@ def test_a_forgotten_session_is_not_reflected_on(opened: OpenMemory) -> None:
     assert _kept(mem) == []
 
 
+@pytest.mark.parametrize("with_model", [True, False])
+@pytest.mark.parametrize("change", [None, {"state": "pruned"}, {"text": "I live in Bergen."}])
+def test_a_turn_that_was_taken_back_is_not_read(
+    opened: OpenMemory, change: dict[str, str] | None, with_model: bool
+) -> None:
+    """Forgotten (None) or pruned: not at all; edited: as edited."""
+    answer = _memories(("Ada lives in Bergen.", [0]), ("Ada lives in Oslo.", [0]))
+    model = ScriptedModel({"extract": answer, "summarize": "Ada lives in Oslo or Bergen and has a cat.", "update": ""})
+    settings = ReflectionSettings(summarize_above=2)
+    given = {"llm": model, "summarizer": model} if with_model else {}
+    mem = opened(background=False, reflection=settings, **given)
+    session = mem.session(scope=ADA, session_id="monday")
+    said = session.add("user", "I live in Oslo.")
+    if change is None:
+        mem.forget([said], scope=ADA)
+    else:
+        mem.edit(said, scope=ADA, **change)
+    session.add("user", "I have a cat.")
+    session.end()
+    mem.jobs.run()
+    lives = [entry.text for entry in _kept(mem) if "lives" in entry.text]
+    assert lives == (["Ada lives in Bergen."] if change and "text" in change else [])
+    assert len(model.requests) == (2 if with_model else 0)
+    assert not any("Oslo" in message.text for request in model.requests for message in request.messages)
+    assert session.turns()[0].text == "I live in Oslo."  # verbatim, as long as nobody asks for `turns`
+
+
+def test_a_turn_forgotten_while_a_model_reads_it_leaves_nothing(opened: OpenMemory, clock: Clock) -> None:
+    forgotten: list[str] = []
+
+    def answer(_: object) -> str:
+        while said:
+            forgotten.append(said.pop())
+            mem.forget(forgotten, scope=ADA)
+        return BERLIN
+
+    mem = opened(llm=ScriptedModel({"extract": answer}), background=False)
+    session = mem.session(scope=ADA, session_id="monday")
+    said = [session.add("user", "I live in Berlin with my cat Momo.")]
+    session.end()
+    mem.jobs.run()
+    clock.forward(days=1)
+    mem.jobs.run()
+    assert forgotten
+    assert mem.entries(scope=ADA) == []
+    assert [job.state for job in mem.jobs.list(scope=ADA)] == ["done"]
+
+
 def test_no_tenant_sees_another_ones_memories_in_a_decision(opened: OpenMemory) -> None:
     model = _model(BERLIN, BERLIN, update="0: Supersede(0)")
     mem = opened(llm=model)

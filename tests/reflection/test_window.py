@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -15,8 +16,13 @@ from wellworn.reflection.extract import CONTEXT_TURNS, WINDOW_TURNS, readable, w
 AT = datetime(2026, 3, 2, tzinfo=UTC)
 
 
-def _turn(number: int, text: str = "I said so.", role: str = "user", entry_id: str | None = None) -> Turn:
-    return Turn(session_id="s", number=number, role=role, text=text, at=AT, entry_id=entry_id)
+def _turn(number: int, text: str = "I said so.", role: str = "user") -> Turn:
+    return Turn(session_id="s", number=number, role=role, text=text, at=AT, entry_id=f"e{number}")
+
+
+def _read(*turns: Turn, **given: Any) -> list[Turn]:
+    """What is read of turns whose episodes have these fields."""
+    return readable(turns, {f"e{one.number}": make_entry(id=f"e{one.number}", text=one.text, **given) for one in turns})
 
 
 @pytest.mark.parametrize(("count", "start"), [(0, 0), (1, 0), (1, 1), (3, 2), (40, 0), (41, 0), (130, 0), (130, 45)])
@@ -36,18 +42,18 @@ def test_a_window_holds_no_more_tokens_than_fit_but_one_turn_at_least() -> None:
 
 @pytest.mark.parametrize("role", ["system", "System", "tool", "function", "developer"])
 def test_system_and_tool_text_is_not_read(role: str) -> None:
-    assert readable([_turn(0, role=role)], {}) == []
+    assert _read(_turn(0, role=role)) == []
 
 
 def test_recalled_memories_are_cut_out_also_when_the_block_never_closes() -> None:
     block = '<memories note="x">\n[0] (fact) Ada has a cat.\n</memories>'
     turns = [_turn(0, f"{block}\nWhat does she have?"), _turn(1, block), _turn(2, '<memories note="x">\n[0] cut off')]
-    assert [(turn.number, turn.text) for turn in readable(turns, {})] == [(0, "What does she have?")]
+    assert [(turn.number, turn.text) for turn in _read(*turns)] == [(0, "What does she have?")]
 
 
 def test_a_turn_tagged_as_recalled_is_not_read() -> None:
-    entries = {"e0": make_entry(id="e0", tags=["recalled"]), "e1": make_entry(id="e1", tags=["other"])}
-    assert [turn.number for turn in readable([_turn(0, entry_id="e0"), _turn(1, entry_id="e1")], entries)] == [1]
+    assert _read(_turn(0), tags=["recalled"]) == []
+    assert [turn.number for turn in _read(_turn(0), tags=["other"])] == [0]
 
 
 @pytest.mark.parametrize("wrong", [{"every_turns": 0}, {"idle_minutes": -1}, {"summarize_above": True}])

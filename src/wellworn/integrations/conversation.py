@@ -340,6 +340,7 @@ class Conversation:
         earlier = [
             Message(role="assistant" if turn.role == "assistant" else "user", text=turn.text)
             for turn in self._memory.session(self._middleware.session_id).turns()[-HISTORY_TURNS:]
+            if turn.entry_id  # else it was forgotten
         ]
         messages = (Message(role="system", text=system), *earlier, Message(role="user", text=text))
         return model.complete(Request(messages=messages, purpose="chat", max_output_tokens=800)).text

@@ -40,15 +40,20 @@ _FENCED = regex(r"<(memories|memory-context)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL 
 
 
 def readable(turns: Sequence[Turn], entries: Mapping[str, Entry]) -> list[Turn]:
-    """The turns to read, with every block of recalled memories cut out; `entries` are their episodes by id."""
+    """The turns to read, as edited, with every block of recalled memories cut out; `entries` are their episodes by id.
+
+    Every turn is stored with an episode: one without was forgotten, and is not read.
+    """
     kept = []
     for turn in turns:
         entry = entries.get(turn.entry_id or "")
-        if turn.role.strip().lower() in _SILENT_ROLES or (entry is not None and RECALLED_TAG in entry.tags):
+        if entry is None or entry.state == "pruned":
             continue
-        said = _FENCED.sub(" ", turn.text).strip() if "<" in turn.text else turn.text.strip()
+        if turn.role.strip().lower() in _SILENT_ROLES or RECALLED_TAG in entry.tags:
+            continue
+        said = _FENCED.sub(" ", entry.text).strip() if "<" in entry.text else entry.text.strip()
         if said:
-            kept.append(replace(turn, text=said))
+            kept.append(replace(turn, text=said, speaker=entry.speaker, at=entry.at))
     return kept
 
 

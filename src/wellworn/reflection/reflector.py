@@ -53,7 +53,7 @@ class Read:
     start: int
     trust: Mapping[int, Trust]
     unread: frozenset[int]
-    """Turns of the stretch that nobody said: system text, tool output, recalled memories."""
+    """Turns of the stretch that are not read: system text, tool output, recalled memories, what was forgotten or pruned."""
 
 
 class Reflector:
@@ -141,7 +141,7 @@ class Reflector:
         user = name_of(partition.scope.user)
         found: list[Candidate] = []
         dropped: Counter[str] = Counter()
-        skipped = dict.fromkeys(sorted(read.unread), "not said by a person")
+        skipped = dict.fromkeys(sorted(read.unread), "not said by a person, or taken back")
         readers, fallback = dict[str, None](), ""
         for window in windows(read.turns, read.start):
             part = extract(window, user=user)
@@ -371,14 +371,14 @@ def _write_replaced(tx: Tx, old: Entry, new_id: str, now: datetime, *, wrong: bo
 
 
 def link_to_turns(tx: Tx, entry_id: str, said: Sequence[Turn], partition: Partition, now: datetime) -> None:
-    """Say which turns an entry was derived from, as far as they are there."""
+    """Say which turns an entry was derived from; `ChangedMeanwhile` when one was forgotten since it was read."""
     episodes = [turn.entry_id for turn in said if turn.entry_id is not None and turn.entry_id != entry_id]
-    there = tx.get([partition], episodes)
+    if tx.get([partition], episodes).keys() != {*episodes}:
+        raise ChangedMeanwhile("a turn was forgotten meanwhile")
     tx.add_links(
         [
             Link(source=entry_id, target=episode, type="derived_from", automatic=True, created_at=now)
             for episode in episodes
-            if episode in there
         ]
     )
 
