@@ -501,6 +501,51 @@ def test_a_wrong_replacement_is_taken_back_with_the_turns_and_memories_that_ende
         assert mem.verify().ok
 
 
+def _oslo_and_bergen(mem: Memory) -> tuple[list[str], list[str]]:
+    """Ids of what held before and of what replaced it: of each the turn, then its memory."""
+    for text in ("I live in Oslo.", "I moved to Bergen last week."):
+        told(mem, text)
+        mem.reflect(scope=ADA)
+    before, after = ([one.id for one in mem.entries(scope=ADA, session_id=f"user-{n}")] for n in (0, 1))
+    return before, after
+
+
+@pytest.mark.parametrize("how", ["at once", "one by one", "backwards", "session", "pruned", "pruned backwards"])
+def test_what_was_replaced_holds_again_when_what_replaced_it_is_forgotten(how: str) -> None:
+    with Memory(":memory:", background=False) as mem:
+        before, after = _oslo_and_bergen(mem)
+        if how == "session":
+            mem.forget(session_id="user-1", scope=ADA)
+        elif how == "at once":
+            mem.forget(after, scope=ADA)
+        else:
+            for id in reversed(after) if "backwards" in how else after:
+                mem.edit(id, state="pruned", scope=ADA) if "pruned" in how else mem.forget([id], scope=ADA)
+        assert [mem.get(id, scope=ADA).state for id in before] == ["active", "active"]
+        assert [link.type for id in before for link in mem.links(id, scope=ADA)].count("supersedes") == 0
+        assert not any(hit.outdated for hit in mem.recall("Where do I live?", scope=ADA))
+        assert mem.verify().ok
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_what_a_turn_or_its_memory_still_replaces_stays_ended(which: int) -> None:
+    with Memory(":memory:", background=False) as mem:
+        before, after = _oslo_and_bergen(mem)
+        mem.forget([after[which]], scope=ADA)
+        assert [mem.get(id, scope=ADA).state for id in before] == ["superseded", "superseded"]
+        assert mem.verify().ok
+
+
+def test_a_line_of_changes_closes_where_one_is_forgotten() -> None:
+    with Memory(":memory:") as mem:
+        line = ["Kim lives in Oslo.", "Kim lives in Bergen now.", "Kim lives in Rome now."]
+        oslo, bergen, rome = (mem.remember(text, scope=ADA, at=f"2026-0{n}-01")[0] for n, text in enumerate(line, 1))
+        mem.forget([bergen], scope=ADA)
+        assert [link.source for link in mem.links(oslo, scope=ADA) if link.type == "supersedes"] == [rome]
+        mem.forget([rome], scope=ADA)
+        assert (mem.get(oslo, scope=ADA).state, mem.get(oslo, scope=ADA).valid_to) == ("active", None)
+
+
 @pytest.mark.parametrize("length", [2, 3, 4])
 @pytest.mark.parametrize("remembered", [False, True])
 @pytest.mark.parametrize(

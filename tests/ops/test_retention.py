@@ -41,6 +41,14 @@ def test_entries_expire_by_kind_and_age_in_their_tenant_only(tmp_path: Path) -> 
                 memory.admin.retention(wrong, scope=ADA)
 
 
+def test_what_was_replaced_stays_ended_when_its_replacement_expires(tmp_path: Path) -> None:
+    with opened(tmp_path / "memory.db") as memory:
+        (old,) = memory.remember("Kim lives in Oslo.", at="2020-01-01", scope=ADA)
+        memory.remember("Kim lives in Bergen now.", kind="episode", at="2021-01-01", scope=ADA)
+        assert memory.admin.expire(policy=RetentionPolicy(kinds={"episode": 30.0}), scope=ADA).entries == 1
+        assert memory.get(old, scope=ADA).state == "superseded"
+
+
 def test_an_erased_person_is_gone_with_a_receipt_that_holds(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with opened(path) as memory:

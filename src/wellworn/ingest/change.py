@@ -11,7 +11,7 @@ from wellworn.core.errors import Conflict, InvalidInput
 from wellworn.core.values import Entry, Link, Partition, Scope, Version
 from wellworn.core.wellformed import count_tokens
 from wellworn.ingest import validate
-from wellworn.ingest.outdate import hold_again, leads, outdate
+from wellworn.ingest.outdate import hold_again, hold_without, leads, outdate, replaced_by
 from wellworn.ingest.remember import Writer, scrubbed_values
 from wellworn.ingest.terms import content_hash
 from wellworn.store.events import Event, audit
@@ -58,6 +58,11 @@ class Changer:
                     continue  # changed by someone else while it was embedded: start again from there
                 _refuse_duplicate(tx, after)
                 tx.update(after, change="edited", index=index, vector=vector)
+                if after.state == "pruned" != before.state:
+                    replaced = replaced_by(tx, {entry_id})
+                    for old in replaced:
+                        tx.remove_link(entry_id, old, "supersedes")
+                    hold_without(tx, replaced, after.updated_at)
                 audit(tx, _event(after, "edit", fields=", ".join(sorted(wanted))))
             return after
 

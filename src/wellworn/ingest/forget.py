@@ -15,6 +15,7 @@ from typing import Protocol
 from wellworn.core.clock import Clock, aware
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.values import LAYERS, READ_BY_MODEL, Entry, Partition, Receipt, Scope
+from wellworn.ingest.outdate import hold_without, replaced_by
 from wellworn.ingest.validate import checked_flag, checked_ids, checked_layer, checked_session_id
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Record, RecordFilter, Removed, Selection, Store, Tx
@@ -76,8 +77,12 @@ class Forgetter:
         everything: bool,
         layer: str | None,
         turns: bool | None,
+        expired: bool = False,
     ) -> Receipt:
-        """Exactly one of `ids`, `session_id` and `everything` says what goes."""
+        """Exactly one of `ids`, `session_id` and `everything` says what goes.
+
+        What these entries had replaced holds again, unless they only `expired`.
+        """
         everything = checked_flag("everything", everything)
         turns = None if turns is None else checked_flag("turns", turns)
         if sum([ids is not None, session_id is not None, everything]) != 1:
@@ -92,12 +97,15 @@ class Forgetter:
             if ids is not None:
                 every = [*dict.fromkeys([*checked_ids(ids), *_drawn_from(tx, partitions, checked_ids(ids))])]
                 texts = [entry.text for entry in tx.get(partitions, every).values()]
+                replaced = {} if expired else replaced_by(tx, {*every})
                 removed, copied = self._by_ids(tx, partitions, every, bool(turns), now)
+                hold_without(tx, replaced, now)
                 removed.append(_blank_queries(tx, partitions, texts))
             elif session_id is not None:
                 selection = Selection(session_id=checked_session_id(session_id))
-                texts = [entry.text for page in self._store.pages([home], selection) for _, entry in page]
-                removed, copied = self._by_session(tx, home, checked_session_id(session_id), turns is not False, now)
+                entries = [entry for page in self._store.pages([home], selection) for _, entry in page]
+                texts = [entry.text for entry in entries]
+                removed, copied = self._by_session(tx, home, selection, entries, turns is not False, now)
                 removed.append(_blank_queries(tx, [home], texts))
             else:
                 copied = self._remove_copies(tx, [home], self._ids(home, Selection(kinds=SHAREABLE)), now)
@@ -154,17 +162,22 @@ class Forgetter:
         return removed, copied
 
     def _by_session(
-        self, tx: Tx, partition: Partition, session_id: str, turns: bool, now: datetime
+        self, tx: Tx, partition: Partition, selection: Selection, entries: Sequence[Entry], turns: bool, now: datetime
     ) -> tuple[list[Removed], dict[Partition, Removed]]:
         """Everything of a session, and the memories of other sessions that its words were merged into: they hold them,
         in their text, their evidence or an older version."""
-        derived = self._derived_from(tx, partition, session_id)
-        own = self._ids(partition, Selection(kinds=SHAREABLE, session_id=session_id))
+        here = {entry.id for entry in entries}
+        links = tx.links(sorted(here), types=["derived_from"])
+        sources = {link.source for link in links if link.target in here} - here
+        derived = [*tx.get([partition], sorted(sources))]
+        replaced = replaced_by(tx, {*here, *derived})
+        own = [entry.id for entry in entries if entry.kind in SHAREABLE]
         copied = self._remove_copies(tx, [partition], [*own, *derived], now)
-        removed = [drop_elsewhere(tx, self._store, partition, session_id)] if turns else []
-        removed.append(self._remove(tx, partition, Selection(session_id=session_id), turns))
+        removed = [drop_elsewhere(tx, self._store, partition, selection.session_id)] if turns else []
+        removed.append(self._remove(tx, partition, selection, turns))
         if derived:
             removed.append(tx.remove(partition, Selection(ids=derived)))
+        hold_without(tx, replaced, now)
         return removed, copied
 
     def _remove(self, tx: Tx, partition: Partition, selection: Selection, turns: bool) -> Removed:
@@ -173,17 +186,6 @@ class Forgetter:
             dropped = self._cut(tx, partition, removed.cut)
             removed = replace(removed, records=Counter(removed.records) + Counter({JOB: dropped}))
         return removed
-
-    def _derived_from(self, tx: Tx, partition: Partition, session_id: str) -> list[str]:
-        """Entries of other sessions that were derived from turns of this one."""
-        found: list[str] = []
-        for page in self._store.pages([partition], Selection(session_id=session_id)):
-            here = {entry.id for _, entry in page}
-            links = self._store.links(sorted(here))
-            sources = {link.source for link in links if link.type == "derived_from" and link.target in here} - here
-            entries = tx.get([partition], sorted(sources))
-            found += [id for id, entry in entries.items() if entry.session_id != session_id]
-        return list(dict.fromkeys(found))
 
     def _remove_copies(
         self, tx: Tx, partitions: Sequence[Partition], ids: Sequence[str], now: datetime

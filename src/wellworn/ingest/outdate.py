@@ -5,9 +5,11 @@ Nothing is removed. An outdated entry answers as of an earlier time, and is mark
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import Entry, Link
@@ -115,6 +117,47 @@ def hold_again(tx: Tx, old: Entry, new: Entry, now: datetime) -> None:
                     tx.remove_link(id, one.id, "supersedes")
             if not drawn - new_ids:
                 _restore(tx, one, now)
+
+
+def replaced_by(tx: Tx, gone: Set[str]) -> dict[str, set[str]]:
+    """What entries that go have replaced, each with the ids of what stands for them then: other entries that replace it,
+    what replaced those that go, and memories that were derived from them."""
+    links = tx.links(sorted(gone), types=["supersedes", "derived_from"])
+    olds = {link.target for link in links if link.type == "supersedes" and link.source in gone} - gone
+    newer = defaultdict[str, set[str]](set)
+    for link in (*links, *tx.links(sorted(olds), types=["supersedes"])) if olds else ():
+        if link.type == "supersedes" or link.target in gone:
+            newer[link.target].add(link.source)
+    found: dict[str, set[str]] = {}
+    for old in sorted(olds):
+        seen, ahead = {old}, [old]
+        while ahead:
+            more = newer[ahead.pop()] - seen
+            seen |= more
+            ahead += more & gone
+        found[old] = seen - gone - {old}
+    return found
+
+
+def hold_without(tx: Tx, replaced: Mapping[str, Set[str]], now: datetime) -> None:
+    """Let entries hold again that nothing replaces any more, and link the others to what does; see `replaced_by`."""
+    olds = {id: old for id, old in tx.get(None, [*replaced]).items() if old.state == "superseded"}
+    there = {id for id, new in tx.get(None, sorted({*chain(*replaced.values())})).items() if new.state != "pruned"}
+    tx.add_links(
+        [
+            Link(source=new, target=old, type="supersedes", automatic=True, created_at=now)
+            for old in olds
+            for new in sorted(replaced[old] & there)
+            if not leads(tx, old, new, "supersedes")
+        ]
+    )
+    free = {id: old for id, old in olds.items() if replaced[id].isdisjoint(there)}
+    for old in free.values():
+        told = _derived(tx, old) if old.kind == "episode" else ()
+        if not any(memory.state == "superseded" and memory.id not in free for memory in told):
+            _restore(tx, old, now)
+    for memory in tx.get(None, [*free]).values():
+        end_with_turns(tx, memory, now)  # it may rest on turns that are still replaced
 
 
 def _with_evidence(tx: Tx, entry: Entry) -> list[Entry]:

@@ -120,7 +120,13 @@ def expire(
                 entries += len(old)
             elif old:
                 removed = forgetter.forget(
-                    scope=partition.scope, ids=old, session_id=None, everything=False, layer=None, turns=True
+                    scope=partition.scope,
+                    ids=old,
+                    session_id=None,
+                    everything=False,
+                    layer=None,
+                    turns=True,
+                    expired=True,
                 )
                 entries += removed.entries
     if policy.recalls is not None:
