@@ -109,6 +109,18 @@ def test_one_unknown_id_and_nothing_is_forgotten(mem: Memory) -> None:
     assert picture(mem) == before
 
 
+def test_a_memory_goes_with_the_words_it_was_said_in(mem: Memory) -> None:
+    session = mem.session(scope=ADA, session_id="passport")
+    session.add("user", "My passport number is K1234567.")
+    session.add("user", "I live in Oslo.")
+    mem.reflect(scope=ADA)
+    fact = next(one for one in mem.entries(scope=ADA, kind="fact") if "K1234567" in one.text)
+    receipt = mem.forget(ids=[fact.id], scope=ADA, turns=True)
+    assert (receipt.entries, receipt.turns) == (2, 1)
+    assert "K1234567" not in " ".join(one.text for one in mem.entries(scope=ADA))
+    assert [turn.text for turn in session.turns()] == ["I live in Oslo."]
+
+
 def test_no_ids_is_nothing_to_forget(mem: Memory) -> None:
     mem.remember("stays", scope=ADA)
     before = picture(mem)

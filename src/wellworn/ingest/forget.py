@@ -96,6 +96,8 @@ class Forgetter:
             now, hidden = self._clock(), None
             if ids is not None:
                 every = [*dict.fromkeys([*checked_ids(ids), *_drawn_from(tx, partitions, checked_ids(ids))])]
+                if turns and not expired:
+                    every = [*dict.fromkeys([*every, *_said_in(tx, partitions, every)])]
                 texts = [entry.text for entry in tx.get(partitions, every).values()]
                 replaced = {} if expired else replaced_by(tx, {*every})
                 removed, copied = self._by_ids(tx, partitions, every, bool(turns), now)
@@ -244,6 +246,12 @@ def _drawn_from(tx: Tx, partitions: Sequence[Partition], ids: Sequence[str]) -> 
     links = tx.links(sorted(notes), types=["derived_from"]) if notes else []
     drawn = tx.get(partitions, sorted({link.source for link in links if link.target in notes}))
     return [id for id, entry in drawn.items() if entry.source == READ_BY_MODEL]
+
+
+def _said_in(tx: Tx, partitions: Sequence[Partition], ids: Sequence[str]) -> list[str]:
+    """The episodes of the turns that these memories rest on."""
+    targets = {link.target for link in tx.links(ids, types=["derived_from"]) if link.source in ids}
+    return [id for id, entry in tx.get(partitions, sorted(targets)).items() if entry.kind == "episode"]
 
 
 def copies_of(
