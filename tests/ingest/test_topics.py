@@ -65,6 +65,8 @@ def test_a_statement_replaces_another_on_its_topic(old: str, new: str) -> None:
         ("The deploy key is in 1Password.", "The API key is in Vault."),
         ("I have a cat.", "I have a dog."),
         ("My daughter's name is Ida.", "My son's name is Per."),
+        ("I have a cat called Mia.", "My dog Rex has died."),
+        ("We have a goldfish called Bubbles.", "Our hamster Hugo passed away."),
     ],
 )
 def test_of_some_things_there_are_several(old: str, new: str) -> None:

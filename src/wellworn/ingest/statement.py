@@ -90,6 +90,7 @@ _LABEL = regex(
     r"(?<!\b[Ii] )(?<!\b[Ww]e )\b((?!(?:in|at|from|for|by|to|of|on|is|are|was|were|and|or|about|until|till|only|now|within|after|before|every|around|over|under|than)\b)[a-z]+)\s+(?:no\.?\s+|number\s+|#)?(\d+)\b"
 )
 """A number that names one of many: "ticket 12", "shop 3"."""
+_CALLED = regex(r"\ba (?:[a-z]+ )??([a-z]+),? (?:called|named) (?=[A-Z])")
 _AMOUNT = regex(r"\b(?:i|we) (?!am\b|turned\b)[a-z]+ \d", re.I)
 _ACTS = regex(r"lives|works|drives|rents|studies|[a-z]{2,}ed|bought|got|also|always|never|still|just|recently")
 """What a person does with one thing at a time, or did. Who "keeps bees" may keep hens."""
@@ -379,7 +380,8 @@ def changes(found: Iterable[str]) -> bool:
 
 def _things(text: str, speaker: bool) -> Iterable[frozenset[str]]:
     """What a text says something of: its heading ("Owner of Atlas: …"), the subject of a clause ("the launch has …"), or
-    what the speaker has ("my rent")."""
+    what the speaker has ("my rent", "a cat called Mia")."""
+    yield from (frozenset({noun.lower()}) for noun in _CALLED.findall(text))
     heading = None if speaker else _HEADING.match(text)
     if heading:
         yield frozenset(noun for noun in words(heading[1]) if noun not in lists.STOP_WORDS and not changes([noun]))
