@@ -309,6 +309,23 @@ def test_the_same_session_is_read_once_and_again_only_when_asked(opened: OpenMem
     assert model.remaining == 0
 
 
+@pytest.mark.parametrize("change", ["superseded", "pruned"])
+def test_what_has_ended_is_not_added_again(opened: OpenMemory, change: str) -> None:
+    mem = opened()
+    session = mem.session(scope=ADA, session_id="monday")
+    session.add("user", "I live in Oslo.", at="2026-01-01")
+    if change == "superseded":
+        session.add("user", "I live in Bergen now.", at="2026-02-01")
+    mem.reflect("monday", scope=ADA)
+    if change == "pruned":
+        mem.edit(_kept(mem)[0].id, state="pruned", scope=ADA)
+    before = [(entry.id, entry.state) for entry in _kept(mem)]
+    for _ in range(2):
+        (report,) = mem.reflect("monday", scope=ADA, again=True)
+        assert report.dropped == {"ended already": 1}
+    assert [(entry.id, entry.state) for entry in _kept(mem)] == before
+
+
 def test_ending_a_session_starts_a_job_that_is_run_once(location: str, opened: OpenMemory) -> None:
     mem = opened(location, llm=_model(BERLIN))
     _talk(mem, "monday", "I live in Berlin with my cat Momo.")

@@ -29,7 +29,7 @@ from wellworn.reflection.decide import Proposal, UpdateDecision, decide
 from wellworn.reflection.extract import Extract, Extracted, by_model, by_rules, evidence_of, readable, windows
 from wellworn.search.pipeline import Searcher
 from wellworn.store.events import Event, audit
-from wellworn.store.port import NewEntry, Store, Tx
+from wellworn.store.port import NewEntry, Selection, Store, Tx
 
 MEMORY_KINDS = ("fact", "preference", "pattern", "note")
 """What a new memory is compared with: neither turns nor summaries nor what an agent learned from its work."""
@@ -86,6 +86,8 @@ class Reflector:
             trust=read.trust,
             source=READ_BY_RULES if found.by == "rules" else READ_BY_MODEL,
         )
+        candidates, drafts = self._without_ended(found.candidates, drafts)
+        found.dropped["ended already"] += len(found.candidates) - len(candidates)
         report = Reflection(
             session_id=session_id,
             start=start,
@@ -101,7 +103,7 @@ class Reflector:
             seq, before = self._seq(partition), proposals
             proposals = [
                 self._proposal(one, drafts[:number] if found.by == "rules" else (), partition)
-                for number, one in enumerate(found.candidates)
+                for number, one in enumerate(candidates)
             ]
             if proposals != before:  # a model is asked again only where there is something else to decide on
                 decider = None if found.by == "rules" else model
@@ -151,6 +153,18 @@ class Reflector:
             readers[part.by], fallback = None, part.fallback or fallback
         by = next((one for one in readers if one != "rules"), "rules" if model is None or readers else model.name)
         return Extracted(candidates=group_same(found), dropped=dropped, skipped=skipped, by=by, fallback=fallback)
+
+    def _without_ended(
+        self, candidates: Sequence[Candidate], drafts: Sequence[Entry]
+    ) -> tuple[list[Candidate], list[Entry]]:
+        """Without what an earlier reading of the session gave, in the same words of the same turns, and has ended since."""
+        ended: set[tuple[str, tuple[int, ...]]] = set()
+        if drafts:
+            wanted = Selection(session_id=drafts[0].session_id, kinds=MEMORY_KINDS, states=["superseded", "pruned"])
+            there = self._store.select([drafts[0].partition], wanted)
+            ended = {(entry.text, tuple(entry.turn_refs)) for _, entry in there}
+        new = [n for n, draft in enumerate(drafts) if (draft.text, tuple(draft.turn_refs)) not in ended]
+        return [candidates[n] for n in new], [drafts[n] for n in new]
 
     def _proposal(self, candidate: Candidate, earlier: Sequence[Entry], partition: Partition) -> Proposal:
         """A new memory with the existing ones most like it."""
