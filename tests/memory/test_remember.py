@@ -10,6 +10,7 @@ import pytest
 
 from memory.world import ADA, BEN, NOON, Clock, OpenMemory, picture
 from wellworn import Draft, InvalidInput, Memory, Scope, ScopeError
+from wellworn.core.values import Entry
 from wellworn.core.wellformed import count_tokens
 
 
@@ -110,6 +111,22 @@ def test_repeats_make_sure_but_never_certain_and_never_less_sure(mem: Memory) ->
     (certain,) = mem.remember("certain from the start", scope=ADA)
     assert mem.get(often, scope=ADA).confidence == pytest.approx(0.95)
     assert mem.get(certain, scope=ADA).confidence == 1.0
+
+
+def test_a_repeat_adds_what_the_first_did_not_tell(mem: Memory) -> None:
+    def told(**given: Any) -> Entry:
+        (id,) = mem.remember("Ada rents a flat in Oslo.", scope=ADA, **given)
+        return mem.get(id, scope=ADA)
+
+    first = told(trust="untrusted", valid_from="2024-01-01", valid_to="2024-06-01", metadata={"by": "Bo"})
+    later = told(valid_from="2023-01-01", valid_to="2025-01-01", metadata={"by": "Cy", "page": 3})
+    assert (first.id, later.trust, later.metadata) == (later.id, "trusted", {"by": "Bo", "page": 3})
+    assert (later.valid_from.year, later.valid_to and later.valid_to.year, later.at) == (2023, 2025, first.at)
+    doubted = told(trust="untrusted", valid_from="2022-01-01")
+    assert (doubted.trust, doubted.confidence, doubted.valid_to) == ("trusted", later.confidence, later.valid_to)
+    assert doubted.repeats == 2
+    assert told(valid_from="2024-01-01").valid_to is None
+    assert mem.verify().ok
 
 
 def test_a_repeat_with_new_tags_adds_them_and_leaves_a_sound_store(mem: Memory) -> None:

@@ -27,10 +27,11 @@ from wellworn.core.spans import span
 from wellworn.core.values import Entry, Link, LinkType, Progress, altered, filled, unwatched
 from wellworn.core.wellformed import count_tokens
 from wellworn.ingest.chunk import STEP, chunk, is_short
+from wellworn.ingest.forget import SHAREABLE
 from wellworn.ingest.outdate import replace_older
 from wellworn.ingest.replaces import SURE
 from wellworn.ingest.scrub import Scrubber, ScrubberSpec, Scrubbing, choose_scrubbing, scrubbed_json
-from wellworn.ingest.terms import embedding_text, hash_of, record_of, records_of, thread_of
+from wellworn.ingest.terms import embedding_text, hash_of, record_of, records_of, text_hash, thread_of
 from wellworn.ingest.validate import CHECKS, MAX_TAGS, Draft, check
 from wellworn.models.port import Embedder, check_served
 from wellworn.store.events import Event, audit
@@ -239,15 +240,30 @@ def _strengthen(tx: Tx, same: Entry, record: NewEntry, now: datetime) -> None:
 
 
 def strengthened(entry: Entry, again: Entry, now: datetime) -> Entry:
-    """An entry that was said once more: surer, counted, with the new tags added to its own."""
+    """An entry that was said once more: counted, with the new tags added to its own; surer, and with what else was told
+    about the same words, unless only the first one is trusted."""
     alike = embedding_text(entry) == embedding_text(again)  # else the vector at hand would be of another text
-    surer = max(entry.confidence, min(MAX_LEARNED_CONFIDENCE, round(entry.confidence + REPEAT_CONFIDENCE_STEP, 6)))
-    return replace(
+    stronger = replace(
         entry,
         repeats=entry.repeats + 1,
-        confidence=surer,
         updated_at=max(now, entry.updated_at),
         tags=list(dict.fromkeys([*entry.tags, *again.tags]))[:MAX_TAGS] if alike else entry.tags,
+    )
+    if entry.trust == "trusted" != again.trust:
+        return stronger
+    surer = max(entry.confidence, min(MAX_LEARNED_CONFIDENCE, round(entry.confidence + REPEAT_CONFIDENCE_STEP, 6)))
+    stronger = replace(stronger, confidence=surer)
+    read_again = again.turn_refs and (again.session_id, again.turn_refs) == (entry.session_id, entry.turn_refs)
+    if read_again or text_hash(entry.text) != text_hash(again.text):
+        return stronger
+    ends = [end for end in (entry.valid_to, again.valid_to) if end is not None]
+    own = entry.kind in SHAREABLE  # then it tells of its origin, which is not that of another
+    return replace(
+        stronger,
+        trust=again.trust,
+        valid_from=min(entry.valid_from, again.valid_from),
+        valid_to=max(ends) if len(ends) == 2 else None,
+        metadata=entry.metadata if own else CHECKS["metadata"](again.metadata | entry.metadata),
     )
 
 
