@@ -284,7 +284,10 @@ class AdminView(MemoryView):
         progress: Progress | None = None,
         scope: Scope | None = None,
     ) -> Loaded:
-        """Read an export back, or a folder of Markdown notes into a scope; what is there already is skipped."""
+        """Read an export back, or a folder of Markdown notes into a scope; what is there already is skipped.
+
+        A scope takes its own entries only. If there are none, it takes those of one other owner; several are refused.
+        """
         from wellworn.ops.transfer import load_from
 
         engine = self._engine

@@ -30,6 +30,9 @@ def test_an_export_can_be_imported_elsewhere(filled: Cli, tmp_path: Path, name: 
     for user in ("ada", "bob"):
         assert other.json("list", "--user", user) == filled.json("list", "--user", user)
     assert other.json("admin", "load", name)["skipped"] == 2
+    new = Cli(tmp_path / "new.db")
+    assert "user 'bob'" in new.ok("admin", "load", name, "--user", "ada").out
+    assert new.json("admin", "stats")["entries"] == 1
 
 
 def test_naming_a_person_exports_only_them(filled: Cli) -> None:

@@ -27,6 +27,7 @@ from wellworn.store.port import Selection, Store
 from .conftest import ADA, BOB, EVE, Ticking, entries_of, everything_in, fill, open_memory, open_store
 
 Lines = list[dict[str, Any]]
+ALONE = Scope(tenant="acme", user="ada")
 
 
 def lines_of(path: Path) -> Lines:
@@ -138,13 +139,42 @@ def test_a_scope_exports_its_partitions_only(memory: Memory, store: Store, tmp_p
     assert memory.admin.load(tmp_path / "none.jsonl") == Loaded()
 
 
-def test_into_a_scope_everything_goes_home(exported: Path, other: Memory, other_store: Store, store: Store) -> None:
+@pytest.fixture
+def adas(memory: Memory, exported: Path) -> Path:
+    """What one person has, without the team."""
+    memory.admin.export(exported.with_name("ada.jsonl"), scope=ALONE)
+    return exported.with_name("ada.jsonl")
+
+
+def test_what_one_person_has_moves_to_another_name(adas: Path, other: Memory, other_store: Store, store: Store) -> None:
     zoe = Scope(tenant="new", user="zoe")
-    loaded = other.admin.load(exported, scope=zoe)
+    loaded = other.admin.load(adas, scope=zoe)
     assert other_store.partitions() == [zoe.home()]
-    assert set(entries_of(other_store)) == set(entries_of(store))  # the ids were free
-    assert loaded.skipped == 0
+    assert set(entries_of(other_store)) == {
+        entry.id for entry in entries_of(store).values() if entry.partition == ADA.home()
+    }  # the ids were free
+    assert (loaded.skipped, loaded.problems) == (0, ())
     assert verify(other_store, HashEmbedder(16)).flaws == []
+
+
+@pytest.mark.parametrize("name", ["all.jsonl", "notes"])
+def test_a_scope_takes_only_its_own_of_what_everybody_has(
+    memory: Memory, store: Store, other: Memory, other_store: Store, tmp_path: Path, name: str
+) -> None:
+    fill(memory)
+    written = memory.admin.export(tmp_path / name)
+    loaded = other.admin.load(tmp_path / name, scope=ALONE)
+    ours = {entry_id: entry for entry_id, entry in entries_of(store).items() if entry.partition == ADA.home()}
+    assert entries_of(other_store) == ours
+    assert (loaded.entries, loaded.skipped) == (len(ours), written.entries - len(ours))
+    (left_out,) = loaded.problems
+    assert left_out.startswith(f"{loaded.skipped} of {written.entries} entries were left out")
+    assert "user 'eve' (tenant 'other')" in left_out
+    assert verify(other_store, HashEmbedder(16)).flaws == []
+    before = everything_in(other_store)
+    with pytest.raises(TransferError, match=r"4 owners, and none of them is this scope: .*user 'bob'.*, …;"):
+        other.admin.load(tmp_path / name, scope=Scope(tenant="other", user="zoe", team="core"))
+    assert everything_in(other_store) == before
 
 
 def test_into_the_scope_it_came_from_nothing_moves(
@@ -157,23 +187,23 @@ def test_into_the_scope_it_came_from_nothing_moves(
     assert entries_of(other_store) == ours
 
 
-def test_ids_taken_elsewhere_become_new_ones_in_a_scope(exported: Path, memory: Memory, store: Store) -> None:
+def test_ids_taken_elsewhere_become_new_ones_in_a_scope(memory: Memory, store: Store, adas: Path) -> None:
     before = everything_in(store)
     zoe = Scope(tenant="new", user="zoe")
-    memory.admin.load(exported, scope=zoe)
+    loaded = memory.admin.load(adas, scope=zoe)
     copies = {e.id: e for e in entries_of(store).values() if e.tenant == "new"}
-    assert len(copies) == len(before["entries"])
+    assert len(copies) == loaded.entries == 3
     assert not copies.keys() & before["entries"].keys()
     links = store.links(list(copies))
-    assert len(links) == len(before["links"])
+    assert len(links) == loaded.links == 1
     assert all(link.source in copies and link.target in copies for link in links)
     turns = store.turns(zoe.home(), "2026-05-01")
     assert all(turn.entry_id in copies for turn in turns)
     assert verify(store, HashEmbedder(16)).flaws == []
 
 
-def test_an_id_on_another_partition_is_refused(exported: Path, other: Memory, other_store: Store) -> None:
-    other.admin.load(exported, scope=EVE)
+def test_an_id_on_another_partition_is_refused(adas: Path, exported: Path, other: Memory, other_store: Store) -> None:
+    other.admin.load(adas, scope=EVE)
     before = everything_in(other_store)
     with pytest.raises(TransferError, match="another partition"):
         other.admin.load(exported)

@@ -116,9 +116,12 @@ def test_settings_of_tenants_come_along(memory: Memory, other: Memory, tmp_path:
     assert not other.learning.status(scope=EVE).shares  # a file never opts anyone in
 
 
-def test_a_load_into_a_scope_takes_its_own_log_only(used: Path, other: Memory, other_store: Store) -> None:
+def test_a_load_into_a_scope_takes_its_own_log_only(
+    memory: Memory, used: Path, other: Memory, other_store: Store
+) -> None:
     assert other.admin.load(used, scope=ADA).outcomes == ROUNDS + 4
     assert {one.recall.partition for one in outcomes(other_store, "acme")} == {ADA.home()}
+    memory.admin.export(used, scope=ADA)
     assert other.admin.load(used, scope=Scope(tenant="acme", user="new")).outcomes == 0
 
 

@@ -201,8 +201,8 @@ def move(
 def load(target: Target, path: Place) -> None:
     """Read an export back, or a folder of Markdown notes; what is there already is skipped.
 
-    Entries return to where they came from; notes go to the user. If a tenant or a layer is named, nothing is written
-    outside of that scope.
+    Entries return to where they came from; notes go to the user. If a tenant or a layer is named, only entries of that
+    scope are loaded. If there are none, those of one other owner go to the scope, and those of several are refused.
     """
     scope = None if target.owner is None else target.scope
     with target.open(new=True, whole=True) as memory, render.progress_bar("loading") as progress:
@@ -213,7 +213,7 @@ def load(target: Target, path: Place) -> None:
                 raise
             loaded = memory.admin.load(path, scope=target.scope, progress=progress)
     counts = {name: value for name, value in vars(loaded).items() if name != "problems"}
-    shown = counts | ({"not read": "\n".join(loaded.problems)} if loaded.problems else {})
+    shown = counts | ({"left out": "\n".join(loaded.problems)} if loaded.problems else {})
     _answer(target, vars(loaded), render.pairs(shown), of="the whole store" if scope is None else str(target))
 
 

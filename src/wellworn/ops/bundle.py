@@ -5,6 +5,7 @@
 | its id is new to the store                                   | added as it is                                   |
 | its id is on the same partition already                      | skipped                                          |
 | its id is on another partition                               | `TransferError`; into a given scope: a new id    |
+| it is not of the given scope, others are (`rehomed`)         | skipped                                          |
 | its id is new, its words are on the partition already (hash) | skipped; links and turns then name the one there |
 
 Old versions come with added entries only. Turns that are there already are skipped; a different turn at the same
@@ -57,8 +58,9 @@ class Written:
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded:
-    """What a load added; `skipped` entries were there already; `problems` names each file of a folder that could not be
-    read, and each entry that stayed as it is here although the folder says otherwise."""
+    """What a load added; `skipped` entries were there already, or are of others than the scope, which `problems` tells;
+    it also names each file of a folder that could not be read, and each entry that stayed as it is here although the
+    folder says otherwise."""
 
     entries: int = 0
     skipped: int = 0
@@ -149,31 +151,43 @@ def _log_misfits(bundle: Bundle, home: dict[str, Partition]) -> Iterator[str]:
 
 
 def rehomed(bundle: Bundle, scope: Scope) -> Bundle:
-    """The same inside one scope: what is on a partition that the scope sees stays there, all else goes to its home.
+    """What a scope takes of it: what is on partitions that the scope sees, or all of one other owner, then at its home.
 
-    But what was learned elsewhere is not this scope's: its log stays out, and so do the settings of tenants.
+    Several others and nothing of the scope is an error. What was learned elsewhere is not this scope's: its log stays
+    out, and so do the settings of tenants.
     """
     seen, home = frozenset(scope.partitions()), scope.home()
-
-    def place(partition: Partition) -> Partition:
-        return partition if partition in seen else home
-
-    heads = [replace(head, partition=place(head.partition)) for head in bundle.sessions]
-    met = Counter((head.partition, head.id) for head in heads)
-    recalls = [recall for recall in bundle.recalls if recall.partition in seen]
+    held = dict.fromkeys(one.partition for lines in (bundle.entries, bundle.turns) for one in lines)
+    places = {one: one for one in held if one in seen} or dict.fromkeys(held, home)
+    if len(places) > 1 and not seen.issuperset(places):
+        raise TransferError(
+            f"the entries are of {len(held)} owners, and none of them is this scope: {_owners(held)}; nothing was changed "
+            "(load into the scope of one of them, or without a scope to bring each back to its owner)"
+        )
+    ids = {entry.id for entry in bundle.entries if entry.partition in places}
+    recalls = [one for one in bundle.recalls if one.partition in seen and ids.issuperset(one.entries)]
     known = {recall.id for recall in recalls}
     return replace(
         bundle,
-        entries=[replace(entry, partition=place(entry.partition)) for entry in bundle.entries],
-        turns=[replace(turn, partition=place(turn.partition)) for turn in bundle.turns],
-        sessions=[head for head in heads if met[head.partition, head.id] == 1],  # of two that met, neither says it all
+        entries=[replace(one, partition=places[one.partition]) for one in bundle.entries if one.id in ids],
+        links=[link for link in bundle.links if link.source in ids and link.target in ids],
+        turns=[replace(one, partition=places[one.partition]) for one in bundle.turns if one.partition in places],
+        sessions=[replace(one, partition=places[one.partition]) for one in bundle.sessions if one.partition in places],
         replaced=[
-            replace(old, entry=replace(old.entry, partition=place(old.entry.partition))) for old in bundle.replaced
+            replace(old, entry=replace(old.entry, partition=places[old.entry.partition]))
+            for old in bundle.replaced
+            if old.entry.id in ids
         ],
         recalls=recalls,
         outcomes=[outcome for outcome in bundle.outcomes if outcome.recall in known],
         tenants=[],
     )
+
+
+def _owners(partitions: Iterable[Partition], most: int = 3) -> str:
+    """The first few of them by name."""
+    named = [f"{one.layer} {one.layer_id!r} (tenant {one.tenant!r})" for one in partitions]
+    return ", ".join(named[:most]) + (", …" if len(named) > most else "")
 
 
 def renamed(bundle: Bundle, new_ids: dict[str, str]) -> Bundle:
@@ -242,8 +256,11 @@ def admit(
     More than `SLICE` rows are written in several transactions, after everything was checked. A load that is cut short
     leaves whole entries, and loading the same file again adds the rest.
     """
+    given = bundle
     if scope is not None:
-        bundle = coherent(rehomed(bundle, scope), where="brought into one scope")
+        bundle = rehomed(bundle, scope)
+    ours = {entry.id for entry in bundle.entries}
+    others = [entry for entry in given.entries if entry.id not in ours]
     bundle = cleaned(bundle, writer.scrubbing)
     there = store.get(None, [entry.id for entry in bundle.entries])
     bundle = _with_free_ids(bundle, there, None if scope is None else writer.new_id)
@@ -258,6 +275,10 @@ def admit(
             whole = sum(1 for _ in islice(work, SLICE)) < SLICE
             writer.scrubbing.settle(tx)
     loaded = admission.loaded()
+    if others:
+        owners = _owners(dict.fromkeys(entry.partition for entry in others))
+        left_out = f"{len(others)} of {len(given.entries)} entries were left out, not being of this scope: {owners}"
+        loaded = replace(loaded, skipped=loaded.skipped + len(others), problems=(left_out,))
     bundle = renamed(bundle, admission.same)
     if bundle.recalls or bundle.tenants:
         with store.transact() as tx:

@@ -277,7 +277,7 @@ def load_folder(
     if found.notes and scope is None:
         name = next(iter(found.notes))
         raise ScopeError("scope", f"{name} is a note without a home", "give a scope to load notes into")
-    here = store.get(None, [*found.entries])
+    here = store.get(None if scope is None else scope.partitions(), [*found.entries])
     found.problems += [
         f"entry {id} is here with another text, and stays as it is: change it with `wellworn edit`"
         for id, entry in here.items()
@@ -287,7 +287,7 @@ def load_folder(
     if scope is not None and found.notes:
         ids = writer.remember(list(found.notes.values()), scope=scope, progress=progress)
         loaded = _with_notes(loaded, Counter(ids), store.get([scope.home()], list(dict.fromkeys(ids))))
-    return replace(loaded, problems=tuple(found.problems))
+    return replace(loaded, problems=(*found.problems, *loaded.problems))
 
 
 def _read(root: Path, scope: Scope | None, now: datetime) -> _Found:
