@@ -9,6 +9,7 @@ import pytest
 
 from contract.builders import make_new_entry
 from contract.stores import StoreContract
+from wellworn.core.errors import StoreCorrupt, StoreError
 from wellworn.store.port import Store
 from wellworn.store.sqlite import SqliteStore
 
@@ -39,3 +40,11 @@ def test_a_temporary_store_leaves_nothing_behind(tmp_path: Path, monkeypatch: py
     forgotten = SqliteStore(":memory:")
     del forgotten  # nobody closed it
     assert [*tmp_path.iterdir()] == []
+
+
+def test_a_value_that_the_driver_does_not_take_is_no_damage(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "memory.db")
+    with pytest.raises(StoreError) as error:
+        store.get(None, [["x"]])  # type: ignore[list-item]
+    assert not isinstance(error.value, StoreCorrupt)
+    store.close()

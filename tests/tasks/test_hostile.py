@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memory.world import holds_text
-from wellworn import Memory, Scope, WellwornError
+from wellworn import InvalidInput, Memory, Scope, WellwornError
 from wellworn.models.port import Reply, Request
 from wellworn.models.scripted import ScriptedModel
 from wellworn.tasks import ReasoningBank, finish, trajectory_of
@@ -173,3 +173,19 @@ def test_nothing_of_a_bank_is_seen_or_changed_from_another_tenant(mem: Memory) -
             attack()
     assert (theirs.abandon("t"), theirs.tasks(), theirs.items(), theirs.resume(idle_s=0)) == (0, [], [], [])
     assert (ours.items(), ours.tasks()) == before
+
+
+@pytest.mark.parametrize("wrong", [5, None, ["x"], [["x"]]], ids=str)
+def test_what_is_no_id_is_refused_in_words(mem: Memory, wrong: Any) -> None:
+    bank, entry = ReasoningBank(mem), mem.remember("Retry.", kind="strategy", scope=AGENT)[0]
+    for call in (
+        lambda: bank.sharing.revoke(wrong, scope=AGENT),
+        lambda: bank.sharing.share([wrong], agents=["b"], scope=AGENT),
+        lambda: bank.sharing.share(entry, agents=["b"], scope=AGENT),
+        lambda: bank.sharing.share([entry], agents="bob", scope=AGENT),
+        lambda: bank.reviews.decide(wrong, "correct", scope=AGENT),
+        lambda: bank.abandon(wrong, scope=AGENT),
+        lambda: bank.finish(wrong, "done", scope=AGENT),
+    ):
+        with pytest.raises(InvalidInput):
+            call()

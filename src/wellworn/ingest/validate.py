@@ -301,9 +301,9 @@ def checked_id(value: object) -> str:
     return checked_line("id", value)
 
 
-def checked_ids(values: object) -> list[str]:
+def checked_ids(values: object, name: str = "ids") -> list[str]:
     """Ids in the order given, without repeats."""
-    return list(dict.fromkeys(checked_id(value) for value in _listed("ids", values, "ids")))
+    return list(dict.fromkeys(checked_id(value) for value in _listed(name, values, name)))
 
 
 def checked_pairs(pairs: object) -> list[tuple[str, list[str]]]:

@@ -17,7 +17,7 @@ from datetime import timedelta
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.values import Entry, LinkType, Partition, Scope
-from wellworn.ingest.validate import checked_id
+from wellworn.ingest.validate import checked_id, checked_line
 from wellworn.store.events import Event, audit
 from wellworn.tasks.consolidate import contradicting, live_items
 from wellworn.tasks.engine import OfBank
@@ -93,7 +93,7 @@ class Reviews(OfBank):
             raise InvalidInput("decision", f"{decision!r} does not answer this", remedy)
         entries = {entry.id: entry for entry in review.entries}
         if decision == "keep_one":
-            if keep not in entries:
+            if keep not in [*entries]:
                 raise InvalidInput("keep", f"{keep!r} is not in this review", f"give one of {', '.join(entries)}")
             for id in entries.keys() - {keep}:
                 self._parts.memory.supersede(id, keep, scope=own)
@@ -102,7 +102,7 @@ class Reviews(OfBank):
         self._close(partition, entries.keys(), decision)
 
     def _asked(self, partition: Partition, key: str) -> Review:
-        ids = key.split(":")
+        ids = checked_line("review", key).split(":")
         found = [entry for entry in self._store.get([partition], ids).values() if is_item(entry)]
         if len(found) != len(ids):
             raise NotFound("review or item", key, "see `wellworn tasks review` and `wellworn tasks list`")

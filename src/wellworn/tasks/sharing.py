@@ -17,7 +17,7 @@ from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Link, Partition, Scope
 from wellworn.ingest.forget import SHARE, SHARED
 from wellworn.ingest.remember import keep
-from wellworn.ingest.validate import Draft, checked_count, checked_fraction, checked_scope
+from wellworn.ingest.validate import Draft, checked_count, checked_fraction, checked_id, checked_ids, checked_scope
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Record, RecordFilter
 from wellworn.tasks.consolidate import live_items
@@ -75,13 +75,14 @@ class Sharing(OfBank):
             raise InvalidInput("share", "says not exactly with whom", remedy)
         if layer is not None and layer not in WIDER_LAYERS:
             raise InvalidInput("layer", f"{layer!r} is not one to share with", f"use {', '.join(WIDER_LAYERS)}")
-        named = [Scope(tenant=own.tenant, agent=agent).home("agent") for agent in dict.fromkeys(agents)]
+        named = [Scope(tenant=own.tenant, agent=agent).home("agent") for agent in checked_ids(agents, "agents")]
         targets = named if layer is None else [own.home(layer)]
-        found = self._store.get(own.partitions(), list(ids))
-        missing = [id for id in ids if id not in found]
+        wanted = checked_ids(ids)
+        found = self._store.get(own.partitions(), wanted)
+        missing = [id for id in wanted if id not in found]
         if missing:
             raise NotFound("entry", missing[0])
-        entries = [found[id] for id in dict.fromkeys(ids)]
+        entries = [found[id] for id in wanted]
         return [self._copy(entry, to, refusal(entry, promoted=True)) for to in targets for entry in entries]
 
     def learn_from_peer(
@@ -156,7 +157,7 @@ class Sharing(OfBank):
     def revoke(self, id: str, *, scope: Scope | None = None) -> list[str]:
         """Take back what was shared of an item; ids of the copies that no longer hold. A copy that others shared as
         well stays for them."""
-        entry = self._store.one(self._parts.scope(scope).partitions(), id)
+        entry = self._store.one(self._parts.scope(scope).partitions(), checked_id(id))
         now, ended = self._parts.engine.clock(), []
         with self._store.transact() as tx:
             shares = RecordFilter(partition=entry.partition, kinds=[SHARE], states=["shared"], limit=_MANY)

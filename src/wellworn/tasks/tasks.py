@@ -21,6 +21,7 @@ from wellworn.core.errors import WellwornError
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import Partition
 from wellworn.ingest.forget import point_at
+from wellworn.ingest.validate import checked_line
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Record, RecordFilter, Store, Tx
 from wellworn.tasks.judge import Verdict
@@ -127,7 +128,8 @@ class Tasks:
 
     def find(self, partition: Partition, task_id: str, *, limit: int = 200) -> list[Task]:
         """Attempts at a task that are under way, newest first, among the partition's latest."""
-        return [task for task in self.all(partition, states=("executing",), limit=limit) if task.task_id == task_id]
+        name = checked_line("task_id", task_id)
+        return [task for task in self.all(partition, states=("executing",), limit=limit) if task.task_id == name]
 
     def drop(self, task: Task) -> None:
         """Remove an attempt, unless somebody else has moved it on."""

@@ -208,7 +208,7 @@ def translation(error: Exception) -> StoreError:
         return StoreError(f"the store could not be read or written: {text}")
     if isinstance(error, sqlite3.IntegrityError):
         return StoreError(f"refused by the store: {text}")
-    if isinstance(error, sqlite3.DatabaseError):
+    if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError):
         return StoreCorrupt(f"the file is damaged or no SQLite file: {text}")
     if isinstance(error, UnicodeDecodeError):
         return StoreCorrupt("the file is damaged: its list of tables is not text")
