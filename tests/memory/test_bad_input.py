@@ -325,7 +325,7 @@ def test_an_embedder_that_answers_nonsense_changes_nothing(
     opened: OpenMemory, location: str, mood: str, wrapped: str
 ) -> None:
     moody = Moody()
-    mem = opened(location, embedder=moody if wrapped == "an embedder" else lambda batch: moody.embed(batch))
+    mem = opened(location, embedder=moody if wrapped == "an embedder" else moody.embed)
     (entry_id,) = mem.remember("was here before", scope=ADA)
     moody.answer = ANSWERS[mood]
     for call in (
@@ -370,7 +370,7 @@ def test_a_question_that_cannot_be_embedded_is_searched_by_words(opened: OpenMem
 
 def test_an_embedder_that_fails_in_the_middle_of_many_leaves_nothing_behind(opened: OpenMemory, location: str) -> None:
     moody = Moody()
-    mem = opened(location, embedder=lambda batch: moody.embed(batch))
+    mem = opened(location, embedder=moody.embed)
     mem.remember("was here before", scope=ADA)
     before = picture(mem)
     calls = []

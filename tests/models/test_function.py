@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from contract.models import make_request
+from wellworn import Memory
 from wellworn.core.errors import BudgetExceeded, EmbeddingFailed, InvalidInput, ModelFailed
 from wellworn.models import FunctionEmbedder, FunctionModel, Message, Reply
+from wellworn.store.port import EmbeddingModel
 
 TALK = (Message(role="system", text="be brief"), Message(role="user", text="hi"))
 
@@ -87,6 +90,14 @@ def test_vectors_are_scaled_to_unit_length_and_the_width_is_discovered() -> None
     np.testing.assert_array_equal(embedder.embed_query("abc"), rows[0])
     assert rows.dtype == np.float32
     assert embedder.embed([]).shape == (0, 3)
+
+
+@pytest.mark.parametrize("nameless", [lambda texts: lengths(texts), partial(lengths)], ids=["lambda", "partial"])
+def test_a_function_without_a_name_embeds_only_under_a_given_one(nameless: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"has no name.*FunctionEmbedder\(function, name="):
+        Memory(":memory:", embedder=nameless)
+    with Memory(":memory:", embedder=FunctionEmbedder(nameless, name="lengths-1"), background=False) as memory:
+        assert memory.engine.store.model() == EmbeddingModel(name="lengths-1", width=3)
 
 
 def test_the_width_is_probed_only_once_and_not_at_all_when_given() -> None:

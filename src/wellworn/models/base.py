@@ -14,6 +14,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -113,11 +114,14 @@ class CheckedEmbedder(EmbedderBase):
 class FunctionEmbedder(EmbedderBase):
     """Wraps `function(texts) -> one vector per text`; questions go through the same function.
 
-    The name is recorded beside every vector. By default it is the function's own, so give one to a lambda, and a new
-    one whenever the function starts to answer differently.
+    The name is recorded beside every vector. By default it is the function's own; a lambda or a `partial` has none.
+    Give a new one whenever the function starts to answer differently.
     """
 
     def __init__(self, function: EmbedFunction, *, name: str | None = None, width: int | None = None) -> None:
+        if not name and (isinstance(function, partial) or function_name(function).endswith("<lambda>")):
+            remedy = "give a function with a name, or FunctionEmbedder(function, name='mine-1')"
+            raise InvalidInput("embedder", "a lambda or a partial has no name to record with its vectors", remedy)
         super().__init__(name or function_name(function), width)
         self._function = function
 
