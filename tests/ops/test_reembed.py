@@ -10,6 +10,7 @@ import pytest
 from wellworn.core.errors import EmbedderMismatch, InvalidInput
 from wellworn.ingest.terms import embedding_text
 from wellworn.memory import Memory
+from wellworn.models.base import FunctionEmbedder
 from wellworn.models.hashing import HashEmbedder
 from wellworn.models.port import Matrix
 from wellworn.ops import reembed as module
@@ -54,6 +55,15 @@ def test_another_embedder_is_refused_with_both_names(store: Store) -> None:
         adopt_model(store, HashEmbedder(8))
     assert (caught.value.stored, caught.value.given) == ("hash:16", "hash:8")
     assert (caught.value.stored_width, caught.value.given_width) == (16, 8)
+
+
+def test_a_function_is_asked_for_not_its_name(store: Store) -> None:
+    def letters(texts: list[str]) -> list[list[float]]:
+        return [[1.0, 0.0] for _ in texts]
+
+    adopt_model(store, FunctionEmbedder(letters))
+    with pytest.raises(EmbedderMismatch, match=r"its own \(pass the same function as embedder\)"):
+        adopt_model(store, HashEmbedder(2))
 
 
 def test_every_entry_gets_a_vector_of_the_new_model(memory: Memory, store: Store) -> None:

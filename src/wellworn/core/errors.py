@@ -92,9 +92,12 @@ class EmbedderMismatch(WellwornError):
         self.given, self.given_width = given, given_width
         kind = stored.partition(":")[0]
         name = kind if kind in ("static", "minilm") else stored
+        own = f"`--embedder {name}`, WELLWORN_EMBEDDER, or embedder={name!r}"
+        if kind == "function":
+            own = "pass the same function as embedder"
         super().__init__(
             f"this store holds vectors of {stored!r} (width {stored_width}), but the embedder is {given!r} "
-            f"(width {given_width}). Open it with its own (`--embedder {name}`, WELLWORN_EMBEDDER, or embedder={name!r}), or "
+            f"(width {given_width}). Open it with its own ({own}), or "
             f"move it to the new one with `wellworn admin reembed`; no text is lost either way"
         )
 
