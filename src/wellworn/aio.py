@@ -14,9 +14,11 @@ from pathlib import Path
 from types import MethodType, TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 
+from wellworn.core.errors import InvalidInput
 from wellworn.core.values import Scope
 from wellworn.engine import Settings
 from wellworn.ingest.session import Session
+from wellworn.ingest.validate import shown
 from wellworn.memory import Memory
 from wellworn.store.port import Store
 from wellworn.views import AdminView, JobsView, LearningView
@@ -173,6 +175,8 @@ class AsyncMemory(MemoryVerbs[Awaiting], OnThread[Memory]):
         return cls(await asyncio.to_thread(Memory, location, **settings))
 
     def __init__(self, sync: Memory) -> None:
+        if not isinstance(sync, Memory):
+            raise InvalidInput("memory", f"{shown(sync)} is not an open Memory", "use await AsyncMemory.open(…)")
         super().__init__(sync)
         self.scope = sync.scope
         self.learning = AsyncLearningView(sync.learning)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from wellworn import AsyncMemory, Memory, Scope, ScopeError
+from wellworn import AsyncMemory, InvalidInput, Memory, Scope, ScopeError
 from wellworn.aio import AsyncAdminView, AsyncJobsView, AsyncLearningView, AsyncSession
 from wellworn.ingest.session import Session
 from wellworn.views import AdminView, JobsView, LearningView
@@ -94,6 +94,11 @@ def test_the_async_api_lacks_nothing(sync: type, face: type, more: set[str]) -> 
         return {name for name in dir(cls) if not name.startswith("_")}
 
     assert public(sync) - public(face) - more == set()
+
+
+def test_an_async_memory_on_a_path_says_how_to_open_one() -> None:
+    with pytest.raises(InvalidInput, match=r"'memory.db' is not an open Memory \(use await AsyncMemory.open"):
+        AsyncMemory("memory.db")  # type: ignore[arg-type]
 
 
 def test_async_code_awaits_the_same_verbs() -> None:
