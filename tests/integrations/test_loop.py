@@ -302,8 +302,9 @@ def test_turns_that_cannot_be_stored_cost_no_citation_and_the_other_way_round(
     ],
 )
 def test_a_wrong_setting_is_an_error_at_once(memory: Memory, name: str, value: object) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput) as caught:
         made(memory, **{name: value})
+    assert caught.value.field == name
 
 
 def test_only_a_memory_and_only_text_will_do(memory: Memory) -> None:

@@ -69,6 +69,13 @@ def test_what_is_said_again_is_merged_not_added() -> None:
     assert not middleware.faults
 
 
+@pytest.mark.parametrize(("answer", "source"), [(finding(BROMPTON), "reflection by model"), ("rubbish", "reflection")])
+def test_what_rules_read_in_place_of_the_model_says_so(answer: str, source: str) -> None:
+    parts = Parts(model=scripted(answer))
+    ask(agent_of(scripted("Nice!"), parts.middleware()), "I ride a green Brompton bicycle.", is_session_end=True)
+    assert {entry.source for entry in parts.records()} == {source}
+
+
 def test_a_memory_without_evidence_is_rejected() -> None:
     parts = Parts(model=extracting("The user owns a yacht in Monaco."))
     ask(agent_of(scripted("Nice!"), parts.middleware()), "I ride a bicycle.", is_session_end=True)
@@ -240,6 +247,7 @@ def test_a_part_of_the_wrong_kind_is_named(name: str) -> None:
     ("config", "match"),
     [
         ({"top_k": 3, "top_m": 5}, "more than top_k"),
+        ({"top_k": 0}, "^top_k"),
         ({"temperature": 0}, "temperature"),
         ({"learning_rate": float("nan")}, "learning_rate"),
     ],

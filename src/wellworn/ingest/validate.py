@@ -342,8 +342,8 @@ def checked_layer(layer: object) -> str | None:
     return layer
 
 
-def checked_k(k: object) -> int:
-    return checked_count("k", k, least=1, most=MAX_K)
+def checked_k(k: object, name: str = "k") -> int:
+    return checked_count(name, k, least=1, most=MAX_K)
 
 
 checked_kind: Callable[[object], Kind] = _one_of("kind", KINDS, "a kind", UnknownKind)

@@ -160,7 +160,9 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
             if checked_memory(memory).scope is not None:
                 raise InvalidInput("memory", "is bound to one scope", "give the memory itself: each run names its user")
             tokens = checked_count("max_tokens", max_tokens, least=1)
-            self._bank = WellwornBank(memory, top_m=checked_k(top_m), max_tokens=tokens, min_confidence=min_confidence)
+            self._bank = WellwornBank(
+                memory, top_m=checked_k(top_m, "top_m"), max_tokens=tokens, min_confidence=min_confidence
+            )
         self._tenant = tenant
         self._reflects = checked_flag("enable_prospective_reflection", enable_prospective_reflection)
         self._cites = checked_flag("enable_retrospective_reflection", enable_retrospective_reflection)

@@ -240,13 +240,13 @@ class MemoryMiddleware:
         self.nothing = nothing_in(tag)
         """Stands there instead when a recall found nothing relevant."""
         self._memory = memory.for_scope(scope)
-        self._max_results, self._min_score = validate.checked_k(max_results), min_score
+        self._max_results, self._min_score = validate.checked_k(max_results, "max_results"), min_score
         self._min_confidence = min_confidence
         limit = validate.checked_count("max_chars", max_chars)
         self._block_of = partial(
             memory_block, format=checked_format(format), tag=tag, max_chars=limit, numbered=citations
         )
-        self._tags = validate.checked_tags([store_topic])
+        self._tags = validate.checked_tags([validate.checked_line("store_topic", store_topic, blank=False)])
         self._stores = validate.checked_flag("store_responses", store_responses)
         self._threshold = auto_summarize_threshold
         self._citations = citations

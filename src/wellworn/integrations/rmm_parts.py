@@ -40,14 +40,14 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
 from wellworn.core.locks import ForkLock
 from wellworn.core.plain import from_plain, to_plain
-from wellworn.core.values import READ_BY_MODEL, Entry, Scope, Turn
+from wellworn.core.values import READ_BY_MODEL, READ_BY_RULES, Entry, Scope, Turn
 from wellworn.core.wellformed import well_formed
 from wellworn.ingest.validate import checked_k
 from wellworn.integrations import Faults
 from wellworn.integrations.rmm_bank import Retrieved, Utterance, block_of
 from wellworn.learning.residual import CANDIDATES, ETA, SHOWN, TAU, Rates, Residual, sample
 from wellworn.models.langchain import LangChainModel
-from wellworn.reflection import Candidate, ReflectionSettings
+from wellworn.reflection import ReflectionSettings
 from wellworn.reflection.compare import group_same
 from wellworn.reflection.decide import Proposal, decide
 from wellworn.reflection.extract import by_model, evidence_of, windows
@@ -93,7 +93,7 @@ class RerankerConfig:
     """Of the random numbers."""
 
     def __post_init__(self) -> None:
-        if checked_k(self.top_m) > checked_k(self.top_k):
+        if checked_k(self.top_m, "top_m") > checked_k(self.top_k, "top_k"):
             raise InvalidInput("top_m", f"{self.top_m} is more than top_k, {self.top_k}", "show at most what is found")
         for name in ("temperature", "learning_rate", "scale"):
             value = getattr(self, name)
@@ -367,10 +367,10 @@ class PartsBank:
             Turn(session_id=session_id, number=number, role=one.role, text=one.text, at=now)
             for number, one in enumerate(spoken)
         ]
-        extract, found = by_model(self._model), list[Candidate]()
-        for window in windows(turns):
-            found += extract(window, user=None).candidates
-        candidates = group_same(found)
+        extract = by_model(self._model)
+        read = [extract(window, user=None) for window in windows(turns)]
+        source = READ_BY_RULES if all(one.by == "rules" for one in read) else READ_BY_MODEL
+        candidates = group_same([candidate for one in read for candidate in one.candidates])
         vectors = self._embedded([one.summary for one in candidates])
         near = [self._nearest(label, c.summary, v, SIMILAR) for c, v in zip(candidates, vectors, strict=True)]
         proposals = [
@@ -396,7 +396,7 @@ class PartsBank:
                 evidence=evidence[:_MAX_EVIDENCE_CHARS],
                 session_id=session_id,
                 turn_refs=[*decision.candidate.turns],
-                source=READ_BY_MODEL,
+                source=source,
                 **times,
             )
             added.append(new)
