@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -144,7 +145,9 @@ def test_agents_may_wait_for_other_threads_of_the_loop(mem: Memory) -> None:
 
 
 @pytest.mark.parametrize("way", ["run_task", "matts_parallel", "matts_sequential"])
-def test_cancelled_while_the_agent_works_everything_is_abandoned(mem: Memory, way: str) -> None:
+def test_cancelled_while_the_agent_works_everything_is_abandoned(
+    mem: Memory, way: str, caplog: pytest.LogCaptureFixture
+) -> None:
     at_work = asyncio.Event()
 
     async def agent(work: Work) -> Any:
@@ -164,6 +167,8 @@ def test_cancelled_while_the_agent_works_everything_is_abandoned(mem: Memory, wa
     bank = ReasoningBank(mem, scope=AGENT)
     assert {(task.state, task.why) for task in bank.tasks()} == {("abandoned", "CancelledError")}
     assert bank.items() == []
+    gc.collect()
+    assert "never retrieved" not in caplog.text
     assert mem.verify().ok
 
 

@@ -84,6 +84,7 @@ def _working(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[A
             return await asyncio.shield(done)
         except asyncio.CancelledError:
             agent.cancel()
+            done.add_done_callback(asyncio.Future.exception)  # read, or it would be reported as lost
             await asyncio.wait([done])
             raise
 
