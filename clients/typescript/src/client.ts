@@ -87,11 +87,11 @@ export class Client {
   }
 
   /** Store many texts at once and return the ids of all their entries, in order. The import goes on when the connection
-   * breaks; sent again, nothing is stored twice. */
+   * breaks; sent again, nothing is stored twice. `timeoutMs` is for the time until it has begun. */
   async rememberMany(
     items: Iterable<string | NewEntry>,
     common: Details = {},
-    options: Pick<CallOptions, "signal"> & { onProgress?: (done: number, total: number) => void } = {},
+    options: Omit<CallOptions, "idempotencyKey"> & { onProgress?: (done: number, total: number) => void } = {},
   ): Promise<string[]> {
     const lines = Array.from(items, (one) => ({ ...common, ...(typeof one === "string" ? { text: one } : one) }));
     const body = lines.map((line) => JSON.stringify(line)).join("\n");

@@ -54,6 +54,7 @@ export interface CallOptions {
 
 const TRIES = 3;
 const MOST_WAIT_MS = 5_000;
+const MOST_TIMEOUT_MS = 2 ** 31 - 1; // a longer timer fires at once
 const BROKEN = "the connection broke; the import goes on (send it again to see its ids)";
 
 /** Every error of the service, and of the way to it. */
@@ -114,16 +115,15 @@ export class Wire {
     if (once) headers["idempotency-key"] = options.idempotencyKey ?? crypto.randomUUID();
     if (body !== undefined) headers["content-type"] = "application/json";
     const init = { method: method.toUpperCase(), headers, body: body === undefined ? null : JSON.stringify(body) };
-    const text = await this.#patient(this.#address(path, id, scope, query), init, options);
+    const [, text] = await this.#patient(this.#address(path, id, scope, query), init, options);
     return JSON.parse(text) as Answer<Op>;
   }
 
   /** Send lines and read the server-sent events that answer them: their kinds and data. Stop reading at the last one. */
-  async *events(path: PathsWith<"post">, scope: Scope, lines: string, { signal }: CallOptions): Events {
+  async *events(path: PathsWith<"post">, scope: Scope, lines: string, options: CallOptions): Events {
     const headers = { ...this.#headers, "content-type": "application/x-ndjson" };
     const [address, init] = [this.#address(path, undefined, scope), { method: "POST", headers, body: lines }];
-    const response = await this.#reached(signal, () => this.#fetch(address, { ...init, signal: signal ?? null }));
-    if (!response.ok) throw refused(response.status, await response.text());
+    const [response] = await this.#patient(address, init, options, true);
     let kind = "";
     try {
       for await (const line of linesOf(response)) {
@@ -131,7 +131,7 @@ export class Wire {
         else if (line.startsWith("data: ")) yield { kind, data: JSON.parse(line.slice(6)) as unknown };
       }
     } catch (error) {
-      if (signal?.aborted) throw signal.reason;
+      if (options.signal?.aborted) throw options.signal.reason;
       throw failed(BROKEN, error);
     }
     throw failed(BROKEN);
@@ -147,34 +147,44 @@ export class Wire {
     return `${this.url}${place}${params.size ? `?${params}` : ""}`;
   }
 
-  /** Send, and send again when the connection broke or the service says when to. */
-  async #patient(address: string, init: RequestInit, { signal, timeoutMs = this.#timeoutMs }: CallOptions) {
-    const timeout = AbortSignal.timeout(timeoutMs);
-    const ends = signal ? AbortSignal.any([signal, timeout]) : timeout;
-    for (let left = TRIES - 1; ; left--) {
-      try {
-        const [response, text] = await this.#reached(ends, async () => {
-          const response = await this.#fetch(address, { ...init, signal: ends });
-          return [response, await response.text()];
-        });
-        if (response.ok) return text;
-        const wait = response.headers.get("retry-after") ?? ([429, 503].includes(response.status) ? "1" : "");
-        if (!wait || !left) throw refused(response.status, text);
-        const seconds = /^\d+$/.test(wait) ? Number(wait) : 1; // it may be a date
-        await pause(Math.min(seconds * 1000, MOST_WAIT_MS), ends);
-      } catch (error) {
-        if (signal?.aborted) throw signal.reason;
-        if (timeout.aborted) throw failed(`${this.url} gave no answer within ${timeoutMs} ms`, error);
-        if (!left || !(error instanceof WellwornError) || error.status) throw error;
+  /** Send, and send again when the connection broke or the service says when to; a long answer is left to be read. */
+  async #patient(
+    address: string,
+    init: RequestInit,
+    { signal, timeoutMs = this.#timeoutMs }: CallOptions,
+    long = false,
+  ): Promise<[Response, string]> {
+    const late = new AbortController(); // no `AbortSignal.timeout`, which would end a long answer, too
+    const timer = setTimeout(() => late.abort(), Math.min(timeoutMs, MOST_TIMEOUT_MS));
+    const ends = signal ? AbortSignal.any([signal, late.signal]) : late.signal;
+    try {
+      for (let left = TRIES - 1; ; left--) {
+        try {
+          const [response, text] = await this.#reached(ends, async () => {
+            const response = await this.#fetch(address, { ...init, signal: ends });
+            return [response, long && response.ok ? "" : await response.text()];
+          });
+          if (response.ok) return [response, text];
+          const wait = response.headers.get("retry-after") ?? ([429, 503].includes(response.status) ? "1" : "");
+          if (!wait || !left) throw refused(response.status, text);
+          const seconds = /^\d+$/.test(wait) ? Number(wait) : 1; // it may be a date
+          await pause(Math.min(seconds * 1000, MOST_WAIT_MS), ends);
+        } catch (error) {
+          if (signal?.aborted) throw signal.reason;
+          if (late.signal.aborted) throw failed(`${this.url} gave no answer within ${timeoutMs} ms`, error);
+          if (!left || !(error instanceof WellwornError) || error.status) throw error;
+        }
       }
+    } finally {
+      clearTimeout(timer);
     }
   }
 
-  async #reached<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+  async #reached<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      if (signal?.aborted) throw signal.reason;
+      if (signal.aborted) throw signal.reason;
       const { message, cause } = error as Error;
       const reason = cause instanceof Error && cause.message ? cause.message : message;
       throw failed(`${this.url} cannot be reached: ${reason} (start it with \`wellworn serve\`)`, error);

@@ -188,6 +188,10 @@ test("a busy service is asked again, a few times", async () => {
     await assert.rejects(client.stats(), { status: 429, retryable: true });
     assert.equal(asked(), 3);
   });
+  await standIn([503], async (client, asked) => {
+    await assert.rejects(client.rememberMany(["x"]), { status: 503, retryable: true });
+    assert.equal(asked(), 3);
+  });
   await standIn([404], async (client, asked) => {
     await assert.rejects(client.stats(), { status: 404, retryable: false });
     assert.equal(asked(), 1);
@@ -208,6 +212,7 @@ test("a connection that breaks in the middle of an answer is tried again, but no
 test("a call ends when its time is over or its signal says so", async () => {
   await standIn(["silent"], async (client) => {
     await assert.rejects(client.stats({ timeoutMs: 50 }), { kind: "ServiceFailed", message: /within 50 ms/ });
+    await assert.rejects(client.rememberMany(["x"], {}, { timeoutMs: 50 }), { message: /within 50 ms/ });
     const stop = new AbortController();
     const asked = client.stats({ signal: stop.signal });
     stop.abort(new Error("changed my mind"));
