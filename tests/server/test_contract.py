@@ -187,12 +187,16 @@ def test_forget_and_count(mem: Subject) -> None:
     assert {b, c}.isdisjoint(entry.id for entry in mem.entries())
 
 
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
 WRONG: dict[str, tuple[type[InvalidInput], Any]] = {
     "text": (InvalidInput, lambda mem: mem.remember(3)),
     "empty text": (InvalidInput, lambda mem: mem.remember(" ")),
     "kind": (UnknownKind, lambda mem: mem.remember("x", kind="poem")),
     "time": (InvalidInput, lambda mem: mem.remember("x", at="yesterday")),
     "layer": (ScopeError, lambda mem: mem.remember("x", layer="team")),
+    "keys of metadata": (InvalidInput, lambda mem: mem.remember("x", metadata={1: 2, "1": 3})),
+    "time in metadata": (InvalidInput, lambda mem: mem.remember_many(["a", {"text": "b", "metadata": {"a": NOW}}])),
+    "set in metadata": (InvalidInput, lambda mem: mem.edit(mem.remember("same")[0], metadata={"a": {1, 2}})),
     "third of many": (InvalidInput, lambda mem: mem.remember_many(["a", "b", {"text": "c", "confidence": 7}])),
     "unknown key": (InvalidInput, lambda mem: mem.remember_many([{"texty": "c"}])),
     "query": (InvalidInput, lambda mem: mem.recall("")),

@@ -32,7 +32,7 @@ from wellworn.ingest.outdate import replace_older
 from wellworn.ingest.replaces import SURE
 from wellworn.ingest.scrub import Scrubber, ScrubberSpec, Scrubbing, choose_scrubbing, scrubbed_json
 from wellworn.ingest.terms import embedding_text, hash_of, record_of, records_of, text_hash, thread_of
-from wellworn.ingest.validate import CHECKS, MAX_TAGS, Draft, check
+from wellworn.ingest.validate import CHECKS, MAX_TAGS, Draft, check, of_item
 from wellworn.models.port import Embedder, check_served
 from wellworn.store.events import Event, audit
 from wellworn.store.port import IndexRecord, Neighbour, NewEntry, Store, Tx
@@ -104,9 +104,7 @@ class Writer:
         try:
             return self._scrubbed(check(draft, scope, now))
         except InvalidInput as error:
-            if total == 1:
-                raise
-            raise type(error)(f"items[{number}].{error.field}", error.problem, error.remedy) from None
+            raise of_item(error, number, total) from None
 
     def _scrubbed(self, entry: Entry) -> Entry:
         """The entry after the scrub hook: no other code sees the text before it."""

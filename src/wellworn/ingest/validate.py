@@ -126,6 +126,11 @@ def _draft_of(number: int, item: object, common: Mapping[str, Any]) -> Draft:
     return filled(Draft, **{**_LEFT_OUT, **keywords})
 
 
+def of_item(error: InvalidInput, number: int, total: int) -> InvalidInput:
+    """The error with its place among several items."""
+    return error if total == 1 else type(error)(f"items[{number}].{error.field}", error.problem, error.remedy)
+
+
 def check(draft: Draft, scope: Scope, now: datetime) -> Entry:
     """The draft as an entry without id, hash and token count, or one error that names the first bad value."""
     given = vars(draft)

@@ -20,7 +20,16 @@ from wellworn.core.errors import InvalidInput, ServiceFailed, TransferError
 from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, LearningStatus, Link, Progress, Reasoning, Recall, Receipt, Stats
 from wellworn.ingest.session import Session
-from wellworn.ingest.validate import TimeLike, checked_count, checked_groups, checked_path, checked_progress, drafts_of
+from wellworn.ingest.validate import (
+    TimeLike,
+    checked_count,
+    checked_groups,
+    checked_metadata,
+    checked_path,
+    checked_progress,
+    drafts_of,
+    of_item,
+)
 from wellworn.memory import Memory
 from wellworn.ops.doctor import Report
 from wellworn.ops.files import beside
@@ -143,7 +152,12 @@ route(Memory.outcome, "POST /v1/recalls/{recall_id}/outcome", wire.Done, lambda 
 @verb(Memory.remember_many)
 def remember_many(given: Given) -> Flow[list[str]]:
     items, progress = given.said.pop("items"), checked_progress(given.said.pop("progress", None))
-    lines = [encoded(asdict(draft)) for draft in drafts_of(items, given.said)]
+    drafts, lines = drafts_of(items, given.said), list[bytes]()
+    for number, draft in enumerate(drafts):
+        try:
+            lines.append(encoded(asdict(draft)))
+        except InvalidInput as error:
+            raise of_item(error, number, len(drafts)) from None
     events = _Events(progress)
     kind = "application/x-ndjson"
     yield Ask(method="POST", path="/v1/import", answer=None, content=b"\n".join(lines), type=kind, sink=events)
@@ -471,8 +485,10 @@ def part(id: object) -> str:
     return quote(id, safe="") or "%20"
 
 
-def encoded(value: Any) -> bytes:  # any JSON value, with times in it
-    """JSON; a value that it cannot hold is an error that names it."""
+def encoded(value: Mapping[str, Any]) -> bytes:
+    """JSON; a value that it cannot hold is an error that names it. Metadata goes as it is, or not at all."""
+    if value.get("metadata") is not None:
+        value = {**value, "metadata": checked_metadata(value["metadata"])}
     try:
         return json.dumps(value, default=_plain, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
