@@ -498,6 +498,17 @@ def test_a_service_that_is_not_there_is_one_error() -> None:
             Client(url, key=key)
 
 
+def test_a_service_that_is_slow_is_not_said_to_be_away(shared: Running) -> None:
+    client = shared.client()
+
+    def late(request: httpx.Request) -> httpx.Response:
+        raise httpx.ReadTimeout("timed out", request=request)
+
+    client.connection.http = httpx.Client(base_url="http://x", transport=httpx.MockTransport(late))
+    with pytest.raises(ServiceFailed, match="no answer in time; a write may be made"):
+        client.remember("tea")
+
+
 def test_what_another_server_answers_and_a_closed_client_are_errors_of_ours(shared: Running) -> None:
     client = shared.client()
     for answer in (httpx.Response(301, headers={"location": "/x"}), httpx.Response(200, text="<p>hello")):

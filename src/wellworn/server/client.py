@@ -156,6 +156,10 @@ def _document(response: httpx.Response) -> Mapping[str, Any]:
 
 
 def _unreachable(url: httpx.URL, error: Exception) -> ServiceFailed:
+    import httpx
+
+    if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
+        return ServiceFailed(f"{url} gave no answer in time; a write may be made (look, or give a longer timeout_s)")
     return ServiceFailed(f"{url} cannot be reached: {error} (start it with `wellworn serve`)")
 
 
