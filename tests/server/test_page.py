@@ -141,6 +141,22 @@ def test_a_key_sees_its_own_tenant_and_its_own_person(guarded: Running) -> None:
     assert 'name="user"' not in bound.get("/").text
 
 
+def test_a_key_of_several_teams_chooses_one(guarded: Running) -> None:
+    for team in ("core", "web"):
+        guarded.service.memory.for_scope(Scope(team=team)).remember(f"The {team} team meets on Fridays.")
+    http = signed_in(guarded, guarded.key(team=["core", "web"], org=["acme", "initech"]))
+    for path in PAGES:
+        page = http.get(path)
+        assert page.status_code == 200, path
+        assert re.search(r'<select name="team".*\n<option value="core" selected>', page.text), path
+    assert "The core team" in http.get("/ui/person").text
+    page = http.get("/ui/person", params={"team": "web"})
+    assert "The web team" in page.text
+    assert "The core team" not in page.text
+    assert 'href="/ui/sessions?team=web"' in page.text
+    assert http.get("/ui/person", params={"team": "ops"}).status_code == 403
+
+
 def test_texts_are_shown_and_never_obeyed() -> None:
     with serving(local=Scope(user=HOSTILE)) as running:
         ada = running.service.memory.for_user(HOSTILE)

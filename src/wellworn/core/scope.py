@@ -108,7 +108,11 @@ def _home_of(scope: Scope, layer: str | None) -> Partition:
     seen = _partitions_of(scope)
     partitions: dict[str, Partition] = {one.layer: one for one in seen if len(scope.ids(one.layer)) == 1}
     if seen and not partitions:
-        raise ScopeError("scope", f"names several ids on each layer: {scope}", "name one id on one layer at least")
+        raise ScopeError(
+            "scope",
+            f"names several ids on each layer ({', '.join({one.layer: 0 for one in seen})})",
+            "name one id on one layer at least",
+        )
     if not partitions:
         raise ScopeError("scope", f"names no layer of tenant {scope.tenant!r}", "name one, such as a user")
     if layer is None:

@@ -103,7 +103,7 @@ class Visit:
     request: Request
     form: Mapping[str, str]
     chosen: Mapping[str, str]
-    """The person and the agent that the address names."""
+    """By layer, the ids that the address names, or the first of the key."""
 
     def may(self, role: str) -> bool:
         return ROLES.index(self.call.caller.role) >= ROLES.index(role)
@@ -117,6 +117,11 @@ class Visit:
     def chooses(self) -> bool:
         """Whether the visitor may look at several people."""
         return self.call.caller.bound is None
+
+    @property
+    def choice(self) -> tuple[str, Sequence[str]] | None:
+        """The layer on which one of the key's ids is chosen, and these ids; None: what is written has one place."""
+        return _choice(_layers_of(self.call.caller))
 
     @property
     def signed_in(self) -> bool:
@@ -163,10 +168,11 @@ class Visits:
         ):
             raise AccessDenied("page: it was opened before the service was started (open it again)")
         ACTOR.set(caller.actor)
-        chosen = {name: value for name in ("user", "agent") if (value := request.query_params.get(name))}
-        usual = caller.bound or caller.usual
-        layers: dict[str, Sequence[str]] = {each: ids for each in LAYERS if usual and (ids := usual.ids(each))}
-        scope = access.scope = caller.scope(layers | {name: (value,) for name, value in chosen.items()}, None)
+        chosen = {name: value for name in LAYERS if (value := request.query_params.get(name))}
+        layers = _layers_of(caller) | {name: (value,) for name, value in chosen.items()}
+        if (choice := _choice(layers)) is not None:
+            chosen[choice[0]], layers[choice[0]] = choice[1][0], choice[1][:1]
+        scope = access.scope = caller.scope(layers, None)
         memory = state.service.memory.for_scope(scope)
         return Visit(
             call=Call(service=state.service, caller=caller, memory=memory, scope=scope, wanted=None, access=access),
@@ -176,6 +182,16 @@ class Visits:
             form=form,
             chosen=chosen,
         )
+
+
+def _layers_of(caller: Caller) -> dict[str, Sequence[str]]:
+    usual = caller.bound or caller.usual
+    return {each: ids for each in LAYERS if usual and (ids := usual.ids(each))}
+
+
+def _choice(layers: Mapping[str, Sequence[str]]) -> tuple[str, Sequence[str]] | None:
+    """The first layer, where each has several ids: a page is about one place."""
+    return next(iter(layers.items()), None) if all(len(ids) > 1 for ids in layers.values()) else None
 
 
 def _caller(request: Request, service: MemoryService, browser: Browser | None) -> Caller:
