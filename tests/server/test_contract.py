@@ -208,6 +208,10 @@ WRONG: dict[str, tuple[type[InvalidInput], Any]] = {
     "beyond": (ScopeError, lambda mem: mem.recall("x", scope=Scope(user="someone else"))),
     "session beyond": (ScopeError, lambda mem: mem.session("x", scope=Scope(user="someone else"))),
     "session of no scope": (ScopeError, lambda mem: mem.session("x", scope="ada")),
+    "layers": (InvalidInput, lambda mem: mem.for_user("ada", planet="x")),
+    "long id": (InvalidInput, lambda mem: mem.get("a" * 70_000)),
+    "policy": (InvalidInput, lambda mem: mem.admin.retention({"kinds": {}})),
+    "policy of one time": (InvalidInput, lambda mem: mem.admin.expire(policy={"kinds": {}})),
     "role": (InvalidInput, lambda mem: mem.session("s").add(" ", "x")),
 }
 

@@ -529,6 +529,11 @@ def test_a_value_that_no_json_can_hold_is_one_error(shared: Running) -> None:
     for half in (lambda: client.get("\ud800"), lambda: client.entries(session_id="\ud800")):
         with pytest.raises(InvalidInput):
             half()
+    for more in (lambda: client.entries(session_id="a" * 70_000), lambda: client.keys.rotate("x", grace=60)):  # type: ignore[arg-type]
+        with pytest.raises(InvalidInput):
+            more()
+    with pytest.raises(InvalidInput, match="timeout_s"):
+        Client("http://x", timeout_s="x")  # type: ignore[arg-type]
     for wrong in (object(), float("nan"), b"bytes", {1: object()}):
         with pytest.raises(InvalidInput):
             client.remember("x", metadata={"a": wrong})

@@ -23,7 +23,7 @@ import msgspec
 from wellworn import aio
 from wellworn.core.errors import InvalidInput, MissingExtra, ScopeError, ServiceFailed, StoreClosed
 from wellworn.core.values import LAYERS, Scope
-from wellworn.ingest.validate import checked_scope, checked_session_id
+from wellworn.ingest.validate import checked_scope, checked_seconds, checked_session_id, refuse_unknown
 from wellworn.server import wire
 from wellworn.server.verbs import BESIDE_STORE, VERBS, Ask, Flow, Given, KeepsTasks, ManagesKeys
 
@@ -52,6 +52,8 @@ class Connection:
 
     async def run(self, flow: Flow[T], scope: Mapping[str, Any]) -> T:
         """Play a verb: send what it asks, and give it the answers."""
+        import httpx
+
         try:
             ask = next(flow)
             while True:
@@ -61,6 +63,8 @@ class Connection:
             return found
         except UnicodeEncodeError:
             raise InvalidInput("address", "holds half a character, a lone surrogate", "leave it out") from None
+        except httpx.InvalidURL as error:
+            raise InvalidInput("address", f"cannot be sent: {error}", "give fewer or shorter values") from None
         finally:
             flow.close()
 
@@ -87,7 +91,7 @@ class Connection:
                         return answer_in(ask, response)
                 finally:
                     await response.aclose() if self.waits else response.close()
-            except (httpx.HTTPError, httpx.InvalidURL) as error:
+            except httpx.HTTPError as error:
                 if not tries_left or not _may_repeat(ask, error):
                     raise _unreachable(self.http.base_url, error) from None
                 continue
@@ -288,6 +292,7 @@ class RemoteMemory(aio.MemoryVerbs[aio.K], Remote[aio.K]):
 
     def for_user(self, user: str, *, tenant: str = "default", **layers: str) -> Self:
         """The memory of one person: the same verbs, without `scope`."""
+        refuse_unknown("for_user", layers, LAYERS)
         return self.for_scope(Scope(tenant=tenant, user=user, **layers))
 
     def for_scope(self, scope: Scope) -> Self:
@@ -365,4 +370,4 @@ def _options(url: str, key: str | None, timeout_s: float) -> dict[str, Any]:
     if key is not None and not (isinstance(key, str) and key.isascii() and key.isprintable() and key.strip()):
         raise InvalidInput("key", "is no API key", "as in 'ww_…', from `wellworn keys create`")
     headers = {} if key is None else {"authorization": f"Bearer {key.strip()}"}
-    return {"base_url": url, "headers": headers, "timeout": timeout_s}
+    return {"base_url": url, "headers": headers, "timeout": checked_seconds("timeout_s", timeout_s)}

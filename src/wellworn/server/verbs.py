@@ -24,16 +24,18 @@ from wellworn.ingest.validate import (
     TimeLike,
     checked_count,
     checked_groups,
+    checked_id,
     checked_metadata,
     checked_path,
     checked_progress,
     drafts_of,
     of_item,
+    shown,
 )
 from wellworn.memory import Memory
 from wellworn.ops.doctor import Report
 from wellworn.ops.files import beside
-from wellworn.ops.retention import Expired, RetentionPolicy, SignedReceipt
+from wellworn.ops.retention import Expired, RetentionPolicy, SignedReceipt, checked_policy
 from wellworn.ops.transfer import Loaded, Written
 from wellworn.reflection import Reflection
 from wellworn.server import wire
@@ -308,7 +310,7 @@ def _groups(given: Given) -> dict[str, Any]:
 
 def _expiry(given: Given) -> dict[str, Any]:
     policy = given.all["policy"]
-    return {"dry_run": given.all["dry_run"], "policy": None if policy is None else asdict(policy)}
+    return {"dry_run": given.all["dry_run"], "policy": None if policy is None else asdict(checked_policy(policy))}
 
 
 def _no_key(given: Given) -> dict[str, Any]:
@@ -328,7 +330,9 @@ route(AdminView.erase, "POST /v1/erase", SignedReceipt, sends=_no_key)
 def retention(given: Given) -> Flow[RetentionPolicy]:
     policy = given.all["policy"]
     line = "GET /v1/retention" if policy is None else "POST /v1/retention"
-    found: RetentionPolicy = yield asked(line, {} if policy is None else asdict(policy), RetentionPolicy)
+    found: RetentionPolicy = yield asked(
+        line, {} if policy is None else asdict(checked_policy(policy)), RetentionPolicy
+    )
     return found
 
 
@@ -463,6 +467,12 @@ class ManagesKeys(Protocol):
         ...
 
 
+def _seconds_of(grace: object) -> float:
+    if not isinstance(grace, timedelta):
+        raise InvalidInput("grace", f"{shown(grace)} is not a timedelta", "as in timedelta(hours=1)")
+    return grace.total_seconds()
+
+
 route(ManagesKeys.list, "GET /v1/keys", wire.KeyList, lambda found: found.keys)
 route(ManagesKeys.create, "POST /v1/keys", wire.NewKey, once=False)
 route(ManagesKeys.revoke, "DELETE /v1/keys/{id}", wire.KeyInfo, once=False)
@@ -471,7 +481,7 @@ route(
     "POST /v1/keys/{id}/rotate",
     wire.NewKey,
     once=False,
-    sends=lambda given: {"id": given.all["id"], "grace_s": given.all["grace"].total_seconds()},
+    sends=lambda given: {"id": given.all["id"], "grace_s": _seconds_of(given.all["grace"])},
 )
 
 
@@ -480,9 +490,7 @@ route(
 
 def part(id: object) -> str:
     """An id as one part of a path."""
-    if not isinstance(id, str):
-        raise InvalidInput("id", f"must be text, not {type(id).__name__}")
-    return quote(id, safe="") or "%20"
+    return quote(checked_id(id), safe="") or "%20"
 
 
 def encoded(value: Mapping[str, Any]) -> bytes:
