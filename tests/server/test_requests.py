@@ -524,6 +524,13 @@ def test_what_another_server_answers_and_a_closed_client_are_errors_of_ours(shar
         client.recall("tea")
 
 
+def test_more_turns_than_a_request_takes_are_sent_in_parts(shared: Running) -> None:
+    session = shared.client().for_user("talker").session("long")
+    texts = [f"turn {number}" for number in range(1003)]
+    entries = session.add_turns([("user", text) for text in texts])
+    assert [entry.text for entry in entries] == [turn.text for turn in session.turns()] == texts
+
+
 def test_a_value_that_no_json_can_hold_is_one_error(shared: Running) -> None:
     client = shared.client()
     for half in (lambda: client.get("\ud800"), lambda: client.entries(session_id="\ud800")):

@@ -226,10 +226,11 @@ def add(given: Given) -> Flow[str]:
 @verb(Session.add_turns)
 def add_turns(given: Given) -> Flow[list[Entry]]:
     turns = [{"role": role, "text": text, "tags": given.all["tags"]} for role, text in given.all["turns"]]
-    if not turns:
-        return []
-    found: wire.EntryList = yield _turns(given, turns)
-    return found.entries
+    entries = list[Entry]()
+    for start in range(0, len(turns), PAGE):
+        found: wire.EntryList = yield _turns(given, turns[start : start + PAGE])
+        entries += found.entries
+    return entries
 
 
 def _turns(given: Given, turns: list[dict[str, Any]]) -> Ask:
