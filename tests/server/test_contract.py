@@ -158,6 +158,10 @@ def test_edit_supersede_link_and_history(mem: Subject) -> None:
 
 
 def test_sessions(mem: Subject) -> None:
+    for dots in (".", ".."):
+        mem.session(dots).add("user", "I live in Oslo.")
+        assert [turn.text for turn in mem.session(dots).turns()] == ["I live in Oslo."]
+        assert mem.forget(session_id=dots).turns == 1
     session = mem.session("talk/1 of 2")
     first = session.add("user", "I live in Oslo.", at="2026-05-01")
     more = session.add_turns([("assistant", "Noted."), ("user", "My sister is called Hana.")])

@@ -143,6 +143,7 @@ export class Wire {
       for (const one of Array.isArray(value) ? value : [value]) if (one != null) params.append(name, String(one));
       if (name in query && Array.isArray(value) && !value.length) params.append(name, ""); // matches nothing
     }
+    if (id === "." || id === "..") throw invalid("id", `'${id}' cannot be part of an address`, "use another one");
     const place = id === undefined ? path : path.replace("{id}", encodeURIComponent(id) || "%20");
     return `${this.url}${place}${params.size ? `?${params}` : ""}`;
   }

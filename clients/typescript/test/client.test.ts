@@ -127,6 +127,7 @@ test("an error carries the problem of the service", async () => {
   const stranger = new Client(service.url, { key: "ww_no_key" });
   await assert.rejects(stranger.stats(), { kind: "AccessDenied", status: 401 });
   await assert.rejects(new Client("http://127.0.0.1:1").stats(), { kind: "ServiceFailed", status: 0, retryable: true });
+  await assert.rejects(ada.get(".."), { kind: "InvalidInput", message: /^id: '\.\.'/ });
   assert.throws(() => new Client("localhost:1"), { kind: "InvalidInput", retryable: false });
   assert.throws(() => new Client(service.url, { key: "ww_é" }), { kind: "InvalidInput", message: /^key: is no API key/ });
 });

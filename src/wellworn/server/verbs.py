@@ -491,7 +491,8 @@ route(
 
 def part(id: object) -> str:
     """An id as one part of a path."""
-    return quote(checked_id(id), safe="") or "%20"
+    quoted = quote(checked_id(id), safe="") or "%20"
+    return quoted.replace(".", "%2E") if id in (".", "..") else quoted  # bare, they would be taken out of the path
 
 
 def encoded(value: Mapping[str, Any]) -> bytes:
