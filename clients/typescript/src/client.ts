@@ -7,7 +7,7 @@
  * The fields of what goes in and comes out have the names that the service gives them.
  */
 import type { components } from "./schema.js";
-import { Wire, WellwornError, type CallOptions, type ClientOptions, type Problem, type Scope } from "./wire.js";
+import { invalid, Wire, WellwornError, type CallOptions, type ClientOptions, type Problem, type Scope } from "./wire.js";
 
 type Schemas = components["schemas"];
 
@@ -194,6 +194,7 @@ export class Client {
 
   /** Entries that the scope sees, oldest first. */
   async entries({ tags, limit = 100, ...listing }: Listing = {}, options?: CallOptions): Promise<Entry[]> {
+    if (!(limit >= 1)) throw invalid("limit", `${limit} is not a whole number from 1`, "leave it out for 100");
     const found: Entry[] = [];
     for (let cursor: string | null = null; found.length < limit; ) {
       const query = { ...listing, tag: tags, limit: Math.min(PAGE, limit - found.length), cursor };

@@ -193,7 +193,7 @@ export class Wire {
   }
 }
 
-function invalid(field: string, problem: string, remedy: string): WellwornError {
+export function invalid(field: string, problem: string, remedy: string): WellwornError {
   const detail = `${field}: ${problem} (${remedy})`;
   return new WellwornError({ type: "urn:wellworn:InvalidInput", title: "InvalidInput", status: 422, detail, field, remedy });
 }

@@ -72,6 +72,7 @@ test("an entry is looked at, changed, linked, replaced and forgotten", async () 
   assert.deepEqual((await ada.entries({ tags: "home" })).map((entry) => entry.id), [old]);
   assert.equal((await ada.entries({ kind: ["note", "fact"], limit: 1 })).length, 1);
   assert.deepEqual(await ada.entries({ kind: [] }), []);
+  await assert.rejects(ada.entries({ limit: -1 }), { kind: "InvalidInput", message: /^limit: -1/ });
   assert.equal((await ada.get(old)).text, "Ada lives in Oslo.");
   assert.equal((await ada.forget([old])).entries, 1);
   await assert.rejects(ada.get(old), { kind: "NotFound", status: 404 });
