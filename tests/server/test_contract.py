@@ -215,6 +215,7 @@ WRONG: dict[str, tuple[type[InvalidInput], Any]] = {
     "layers": (InvalidInput, lambda mem: mem.for_user("ada", planet="x")),
     "long id": (InvalidInput, lambda mem: mem.get("a" * 70_000)),
     "policy": (InvalidInput, lambda mem: mem.admin.retention({"kinds": {}})),
+    "days": (InvalidInput, lambda mem: mem.admin.expire(policy=RetentionPolicy(kinds={"fact": 100_000}))),
     "policy of one time": (InvalidInput, lambda mem: mem.admin.expire(policy={"kinds": {}})),
     "role": (InvalidInput, lambda mem: mem.session("s").add(" ", "x")),
 }
@@ -242,6 +243,7 @@ def test_a_bad_value_is_the_same_error(both: list[Subject], name: str) -> None:
     [
         lambda mem: mem.get("nobody"),
         lambda mem: mem.history("nobody"),
+        lambda mem: mem.get("a/nobody"),
         lambda mem: mem.outcome("nobody", cited=[]),
         lambda mem: mem.forget(["nobody"]),
         lambda mem: mem.session("nobody").end(),

@@ -285,7 +285,9 @@ def test_too_much_is_refused_whether_it_is_told_or_not(shared: Running, monkeypa
     told = http.post("/v1/entries", content=large, headers=kind)
     untold = http.post("/v1/entries", content=iter([large[:900], large[900:]]), headers=kind)
     assert [told.status_code, untold.status_code] == [413, 413]
-    assert "1,000 bytes" in untold.json()["detail"]
+    assert untold.json()["detail"] == "body: is larger than 1,000 bytes (send it in parts, or use /v1/import)"
+    monkeypatch.setattr(guard, "MOST_IMPORT", 1500)
+    assert http.post("/v1/import", content=large).json()["detail"].endswith("1,500 bytes (send it in parts)")
     assert http.get("/v1/stats").status_code == 200
     assert http.post("/v1/entries", json={"entries": [{"text": str(n)} for n in range(1001)]}).status_code in (413, 422)
 

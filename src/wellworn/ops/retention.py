@@ -88,7 +88,7 @@ def checked_policy(policy: RetentionPolicy) -> RetentionPolicy:
         raise InvalidInput("kinds", f"{unknown[0]!r} is not a kind of entry", f"use {', '.join(KINDS)}")
     days = [*policy.kinds.values(), *(one for one in (policy.recalls, policy.calls) if one is not None)]
     if any(not isinstance(one, int | float) or not 0 < one < 100_000 for one in days):
-        raise InvalidInput("days", f"{days} are not all positive numbers", "leave a kind out to keep it")
+        raise InvalidInput("days", f"{days} are not all above 0 and below 100,000", "leave a kind out to keep it")
     return policy
 
 

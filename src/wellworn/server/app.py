@@ -288,8 +288,9 @@ async def _bad_request(request: Request, error: Exception) -> Response:
     return refusal({**document, "field": field, "problem": message, "remedy": remedy})
 
 
-async def _http_error(_request: Request, error: Exception) -> Response:
+async def _http_error(request: Request, error: Exception) -> Response:
     status, detail = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, "")
+    detail = f"there is no {request.url.path!r:.200} here (see /openapi.json)" if status == 404 else detail
     kind = "NotFound" if status == 404 else "InvalidInput" if status < 500 else "WellwornError"
     return refusal(problem(status, str(detail), kind))
 

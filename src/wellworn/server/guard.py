@@ -302,7 +302,8 @@ def _most_bytes(path: str) -> int:
 
 
 def _too_large(most: int) -> str:
-    return f"body: is larger than {most:,} bytes (send it in parts, or use {IMPORT_PATH})"
+    other = f", or use {IMPORT_PATH}" if most == MOST_BODY else ""
+    return f"body: is larger than {most:,} bytes (send it in parts{other})"
 
 
 def refusal(document: Mapping[str, object]) -> Response:

@@ -135,8 +135,8 @@ def edit(visit: Changes, id: str) -> Response:
         tags = [tag.strip() for tag in form.get("tags", "").split(",") if tag.strip()]
     text = _edited(form.get("text", ""), expected.text)
     changes = {"text": text, "kind": form.get("kind", expected.kind), "tags": tags}
-    memory.engine.changer.edit(id, scope=visit.call.scope, changes=changes, expected=expected)
-    return visit.go(f"{PAGE}entries/{id}", "edited")
+    after = memory.engine.changer.edit(id, scope=visit.call.scope, changes=changes, expected=expected)
+    return visit.go(f"{PAGE}entries/{id}", "same" if after == expected else "edited")
 
 
 def _edited(sent: str, was: str) -> str:
@@ -305,6 +305,7 @@ def costs(visit: Administers) -> Response:
 @ui.get("/doctor")
 def doctor(visit: Administers) -> Response:
     """How much there is, and a check of it."""
+    visit.call.require_tenant("the check")
     return visit.page("doctor.html", stats=visit.call.memory.admin.stats(), report=None)
 
 

@@ -11,6 +11,7 @@ from wellworn.core.wellformed import HIDDEN, shortened
 
 SAID = {
     "edited": "Changed. The former state is in its history.",
+    "same": "Nothing was changed.",
     "outdated": "Marked as outdated.",
     "forgotten": "Forgotten, for good.",
     "nothing": "There was nothing to forget.",
