@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
 from wellworn.core.errors import InvalidInput, ScopeError
-from wellworn.core.scope import LAYERS, Layer, Scope
+from wellworn.core.scope import Layer, Scope
 from wellworn.core.values import (
     Entry,
     Kind,
@@ -74,8 +74,7 @@ class Memory:
 
         It shares this memory's file and caches; closing one closes both.
         """
-        validate.refuse_unknown("for_user", layers, LAYERS)
-        return self.for_scope(Scope(tenant=tenant, user=user, **layers))
+        return self.for_scope(validate.scope_of_user(user, tenant, layers))
 
     def for_scope(self, scope: Scope) -> Memory:
         """The same verbs with any scope filled in."""

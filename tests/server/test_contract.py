@@ -29,7 +29,7 @@ from wellworn.aio import AsyncMemory
 from wellworn.server import client
 from wellworn.tasks import ReasoningBank
 
-from .conftest import serving
+from .conftest import Running, serving
 
 ADA = Scope(user="ada")
 LOCAL_ONLY = {"model", "repair", "reembed", "backup", "import_from"}
@@ -218,6 +218,11 @@ WRONG: dict[str, tuple[type[InvalidInput], Any]] = {
     "days": (InvalidInput, lambda mem: mem.admin.expire(policy=RetentionPolicy(kinds={"fact": 100_000}))),
     "policy of one time": (InvalidInput, lambda mem: mem.admin.expire(policy={"kinds": {}})),
     "role": (InvalidInput, lambda mem: mem.session("s").add(" ", "x")),
+    "nobody": (ScopeError, lambda mem: mem.for_user(None)),
+    "nobody's name": (ScopeError, lambda mem: mem.for_user(" ")),
+    "another layer": (InvalidInput, lambda mem: mem.for_user("ada", teams="core")),
+    "no layer": (ScopeError, lambda mem: mem.remember("x", scope=Scope())),
+    "no layer to learn for": (ScopeError, lambda mem: mem.learning.status(scope=Scope())),
 }
 
 
@@ -236,6 +241,22 @@ def test_a_bad_value_is_the_same_error(both: list[Subject], name: str) -> None:
             call(subject)
         texts.append(str(caught.value).replace("client", "memory"))
     assert texts[0] == texts[1]
+
+
+def test_a_scope_that_names_nobody_opens_nobodys_memory(server: Running) -> None:
+    client = server.client()
+    client.remember("Ada lives in Oslo.")  # the memory that a request without a layer means here
+    for ask in (
+        lambda: client.entries(scope=Scope()),
+        lambda: client.for_scope(Scope()).remember("x"),
+        lambda: client.for_scope(Scope()).session("s").add("user", "x"),
+        lambda: client.for_user("ben").entries(scope=Scope()),
+        lambda: client.for_scope(Scope()).tasks.list(),
+    ):
+        with pytest.raises(ScopeError, match="names no layer"):
+            ask()
+    assert client.for_scope(Scope()).admin.stats().entries == 1
+    assert client.jobs.list(scope=Scope()) == []
 
 
 @pytest.mark.parametrize(

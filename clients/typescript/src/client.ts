@@ -67,10 +67,15 @@ export class Client {
     this.#wire = new Wire(url, options);
     this.#options = options;
     this.scope = options.scope ?? {};
+    const { tenant: _, ...layers } = this.scope;
+    if (Object.keys(layers).length && Object.values(layers).every((id) => id == null))
+      throw invalid("scope", "names a layer without an id", "leave the layer out or give an id", "ScopeError");
   }
 
   /** The memory of one person. */
   forUser(user: string, layers: Omit<Scope, "user"> = {}): Client {
+    if (typeof user !== "string" || !user.trim()) 
+      throw invalid("user", `'${user}' names nobody`, "as in forUser('ada')", "ScopeError");
     return this.forScope({ ...layers, user });
   }
 

@@ -193,9 +193,10 @@ export class Wire {
   }
 }
 
-export function invalid(field: string, problem: string, remedy: string): WellwornError {
+/** The error of a value that is refused before it is sent. */
+export function invalid(field: string, problem: string, remedy: string, title = "InvalidInput"): WellwornError {
   const detail = `${field}: ${problem} (${remedy})`;
-  return new WellwornError({ type: "urn:wellworn:InvalidInput", title: "InvalidInput", status: 422, detail, field, remedy });
+  return new WellwornError({ type: `urn:wellworn:${title}`, title, status: 422, detail, field, remedy });
 }
 
 /** The error of a service that did not answer. */

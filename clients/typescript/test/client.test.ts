@@ -57,6 +57,13 @@ test("people do not see each other's memory", async () => {
   assert.equal((await ada.stats()).entries, 1);
 });
 
+test("who names nobody is refused, and gets nobody's memory", () => {
+  const client = new Client(service.url);
+  const missing = undefined as unknown as string;
+  for (const call of [() => client.forUser(missing), () => client.forUser(" "), () => client.forScope({ user: missing })])
+    assert.throws(call, (error) => error instanceof WellwornError && error.kind === "ScopeError");
+});
+
 test("an entry is looked at, changed, linked, replaced and forgotten", async () => {
   const ada = somebody();
   const [old] = await ada.remember("Ada lives in Oslo.");

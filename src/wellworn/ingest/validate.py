@@ -18,7 +18,7 @@ from typing import Any, TypedDict, TypeVar, cast
 from wellworn.core.clock import EPOCH
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, ScopeError, UnknownKind
-from wellworn.core.scope import MAX_NAME_CHARS, Layer, Partition, Scope
+from wellworn.core.scope import LAYERS, MAX_NAME_CHARS, Layer, Partition, Scope
 from wellworn.core.values import (
     KINDS,
     LINK_TYPES,
@@ -339,6 +339,14 @@ def checked_scope(scope: object) -> Scope:
         problem = f"must be a Scope, not {type(scope).__name__}"
         raise ScopeError("scope", problem, "as in Scope(tenant='acme', user='ada')")
     return scope
+
+
+def scope_of_user(user: object, tenant: str, layers: Mapping[str, str]) -> Scope:
+    """The scope of `for_user`, which names somebody."""
+    refuse_unknown("for_user", layers, LAYERS)
+    if user is None:  # to a scope this is one without a user
+        raise ScopeError("user", "must be text, not NoneType", "name somebody, as in for_user('ada')")
+    return Scope(tenant=tenant, user=user, **layers)  # type: ignore[arg-type]  # Scope checks it
 
 
 def checked_layer(layer: object) -> str | None:

@@ -23,9 +23,9 @@ import msgspec
 from wellworn import aio
 from wellworn.core.errors import InvalidInput, MissingExtra, ScopeError, ServiceFailed, StoreClosed
 from wellworn.core.values import LAYERS, Scope
-from wellworn.ingest.validate import checked_scope, checked_seconds, checked_session_id, refuse_unknown
+from wellworn.ingest.validate import checked_scope, checked_seconds, checked_session_id, refuse_unknown, scope_of_user
 from wellworn.server import wire
-from wellworn.server.verbs import BESIDE_STORE, VERBS, Ask, Flow, Given, KeepsTasks, ManagesKeys
+from wellworn.server.verbs import BESIDE_STORE, OF_TENANT, VERBS, Ask, Flow, Given, KeepsTasks, ManagesKeys
 
 if TYPE_CHECKING:
     import httpx
@@ -195,8 +195,10 @@ class Remote(aio.Face[aio.K]):
         said = {**self._place, **_flat(bound)}
         bound.apply_defaults()
         given = Given(said=said, all={**self._place, **_flat(bound)})
-        scope = said.pop("scope", None)
-        return await self.connection.run(VERBS[method](given), _parameters(narrowed(scope, self.scope)))
+        scope = narrowed(said.pop("scope", None), self.scope)
+        if scope is not None and not scope.partitions() and method not in OF_TENANT:
+            scope.home()  # refuses it: to the service no layer is what the key is bound to
+        return await self.connection.run(VERBS[method](given), _parameters(scope))
 
 
 _signature_of = functools.cache(inspect.signature)
@@ -292,8 +294,7 @@ class RemoteMemory(aio.MemoryVerbs[aio.K], Remote[aio.K]):
 
     def for_user(self, user: str, *, tenant: str = "default", **layers: str) -> Self:
         """The memory of one person: the same verbs, without `scope`."""
-        refuse_unknown("for_user", layers, LAYERS)
-        return self.for_scope(Scope(tenant=tenant, user=user, **layers))
+        return self.for_scope(scope_of_user(user, tenant, layers))
 
     def for_scope(self, scope: Scope) -> Self:
         """The same verbs with any scope filled in. The tenant `default` stands for that of the key."""

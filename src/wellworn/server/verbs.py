@@ -486,6 +486,13 @@ route(
 )
 
 
+OF_TENANT = frozenset(
+    {Memory.verify, LearningView.reset, LearningView.share}
+    | {one for view in (JobsView, AdminView, ManagesKeys) for one in vars(view).values() if callable(one)}
+)
+"""Verbs that need no layer."""
+
+
 # -- on the way --------------------------------------------------------------------------------------------------------
 
 
