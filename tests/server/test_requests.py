@@ -124,6 +124,24 @@ def test_the_same_request_at_the_same_time_is_refused(server: Running) -> None:
     assert requests.once(None, lambda: "free").value == "free"
 
 
+def test_turns_that_two_servers_of_one_file_get_at_once_are_said_once(tmp_path: Path) -> None:
+    turns = {"turns": [{"role": "user", "text": "I am vegan."}, {"role": "assistant", "text": "Noted."}]}
+    with serving(tmp_path / "a.db", background=False) as one, serving(tmp_path / "a.db", background=False) as other:
+        writer = one.service.memory.engine.writer
+        ready, answers = writer.records_of, []
+
+        def late(*args: Any) -> Any:
+            answers.append(other.http().post("/v1/sessions/s/turns", json=turns, headers=once("n")))
+            return ready(*args)
+
+        writer.records_of = late  # type: ignore[method-assign]
+        refused = one.http().post("/v1/sessions/s/turns", json=turns, headers=once("n"))
+        assert (refused.status_code, refused.headers["retry-after"]) == (409, "1")
+        again = one.http().post("/v1/sessions/s/turns", json=turns, headers=once("n"))
+        assert (again.status_code, again.json()) == (201, answers[0].json())
+        assert len(one.http().get("/v1/sessions/s/turns").json()["turns"]) == 2
+
+
 def test_what_was_answered_goes_after_a_day_and_with_the_entry() -> None:
     now = datetime(2026, 5, 1, tzinfo=UTC)
     clock = [now]

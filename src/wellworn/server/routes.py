@@ -13,6 +13,7 @@ from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import count
 from threading import BoundedSemaphore
 from typing import Annotated, Any
 
@@ -320,10 +321,10 @@ def list_turns(call: Reader, id: str) -> Response:
 def add_turns(call: Writer, id: str, body: bodies.TurnsBody) -> Response:
     """Add turns in one durable write. A known id continues its session."""
     engine, home, request = call.memory.engine, call.scope.home(), call.wanted
-    session = call.memory.session(id)
+    session, added = call.memory.session(id), count(1)
 
     def note(tx: Tx, turns: int) -> None:
-        if request is not None:
+        if request is not None and next(added) == len(body.turns):
             call.service.requests.note(tx, request, {"stop": turns, "at": engine.clock().isoformat()})
 
     def work() -> ServiceReply:

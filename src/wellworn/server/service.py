@@ -3,7 +3,8 @@
 An `Idempotency-Key` gives the same answer again, also after a restart. The answer is kept as a record of the tenant for a
 day. It names the entries whose text it holds, so that it goes when one of them is forgotten. A crash between a write and
 its record leaves the write alone; sent again it is made again, which changes nothing: a text is not stored twice, an edit
-is the same. Turns would be said twice, so their record is written in the same transaction as they are (`Requests.note`).
+is the same. So is a write that two servers of one store get at the same moment: both make it, and one answer is kept.
+Turns would be said twice, so their record is written in the same transaction as they are (`Requests.note`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from wellworn.server.guard import AUDITED, CALLER, Rules
 from wellworn.server.metrics import Metrics
 from wellworn.server.wire import PROBLEM, RETRY_AFTER_S, Problem
 from wellworn.store.events import ACCESS, ACTOR, Event, audit
-from wellworn.store.port import Record, RecordFilter, Store, Tx
+from wellworn.store.port import Record, RecordFilter, Store, StoreReader, Tx
 
 REQUEST = "request"
 """The kind of record."""
@@ -109,10 +110,10 @@ class Requests:
         name = (request.tenant, request.key)
         with self._lock:
             if name in self._running:
-                raise Conflict("Idempotency-Key: the same request is under way (wait for its answer)", retry_after_s=1)
+                raise _under_way()
             self._running.add(name)
         try:
-            former = self._former(request)
+            former = self._former(self._store, request)
             if former is not None:
                 return ServiceReply(**former) if again is None else reply_of(again(former))
             reply = reply_of(work())
@@ -125,9 +126,9 @@ class Requests:
             with self._lock:
                 self._running.discard(name)
 
-    def _former(self, request: Wanted) -> dict[str, Any] | None:
+    def _former(self, reader: StoreReader, request: Wanted) -> dict[str, Any] | None:
         kind = RecordFilter(kinds=[REQUEST], tenant=request.tenant, of_tenant=True, keys=[request.key])
-        for record in self._store.records(kind):
+        for record in reader.records(kind):
             if record.created_at < self._clock() - KEPT:
                 return None
             if record.state != request.fingerprint:
@@ -136,7 +137,10 @@ class Requests:
         return None
 
     def note(self, tx: Tx, request: Wanted, body: dict[str, Any], names: tuple[str, ...] = ()) -> None:
-        """Write down what a request came to."""
+        """Write down what a request came to, once in a transaction. If another server wrote down the same request since
+        it was looked for, nothing of the transaction is written."""
+        if self._former(tx, request) is not None:
+            raise _under_way()
         now = self._clock()
         tx.drop_records(RecordFilter(kinds=[REQUEST], tenant=request.tenant, keys=[request.key]))
         record = Record(
@@ -155,6 +159,10 @@ class Requests:
         """Drop answers that are older than a day."""
         with self._store.transact() as tx:
             return tx.drop_records(RecordFilter(kinds=[REQUEST], before=self._clock() - KEPT))
+
+
+def _under_way() -> Conflict:
+    return Conflict("Idempotency-Key: the same request is under way (wait for its answer)", retry_after_s=1)
 
 
 # -- the service -------------------------------------------------------------------------------------------------------
