@@ -74,6 +74,10 @@ def test_a_key_ends_by_time_revocation_and_rotation() -> None:
         assert status(token) == 200
         new, renewed = rotate_key(store, key.id[:6], now=NOW, grace=timedelta(0))
         assert (status(token), status(renewed)) == (401, 200)
+        late, _ = rotate_key(store, new.id, now=NOW, grace=timedelta(days=1))
+        with pytest.raises(InvalidInput, match=f"rotate {late.id}"):
+            rotate_key(store, new.id, now=NOW, grace=timedelta(days=1))
+        assert rotate_key(store, late.id, now=NOW, grace=timedelta(days=1))[0].expires_at is None
         assert (new.role, new.tenant, new.layers) == (key.role, key.tenant, key.layers)
         revoke_key(store, new.id, now=NOW)
         assert status(renewed) == 401

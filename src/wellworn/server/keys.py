@@ -45,6 +45,8 @@ class ApiKey:
     created_at: datetime
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
+    rotated_to: str = ""
+    """The id of the key in its place."""
     digest: str
 
     def active(self, now: datetime) -> bool:
@@ -120,6 +122,8 @@ def rotate_key(
     old = _named(store, id, tenant)
     if not old.active(now):
         raise InvalidInput("key", f"{old.id} is expired or revoked", "create a new one")
+    if old.rotated_to:  # it ends with its grace, which is no lifetime for another
+        raise InvalidInput("key", f"{old.id} was rotated", f"rotate {old.rotated_to}, which is in its place")
     made = create_key(
         store,
         tenant=old.tenant,
@@ -131,7 +135,7 @@ def rotate_key(
     )
     end = now + grace
     ends = end if old.expires_at is None else min(end, old.expires_at)
-    _put(store, replace(old, expires_at=ends), now, "rotate_key")
+    _put(store, replace(old, expires_at=ends, rotated_to=made[0].id), now, "rotate_key")
     return made
 
 
