@@ -26,13 +26,15 @@ from wellworn.ops.retention import Expired, RetentionPolicy, SignedReceipt
 from wellworn.ops.transfer import Loaded
 from wellworn.server import bodies, keys, wire
 from wellworn.server.guard import LOAD_PATH
-from wellworn.server.routes import Admin, Limit, Reader, Writer
+from wellworn.server.routes import Limit, Reader, Writer
 from wellworn.server.service import Call, Needs, ServiceReply, v1_routes
 
 _CHUNK = 1 << 16
 _LINES = "application/x-ndjson"
 
-EachTime = Annotated[Call, Depends(Needs("admin", once=False))]
+TenantReader = Annotated[Call, Depends(Needs("reader", layer=False))]
+Admin = Annotated[Call, Depends(Needs("admin", layer=False))]
+EachTime = Annotated[Call, Depends(Needs("admin", once=False, layer=False))]
 """An admin's write that is made each time it is sent: its answer must not be kept, or its body is too large."""
 
 care = v1_routes()
@@ -48,7 +50,7 @@ def forget(call: Writer, body: bodies.ForgetBody) -> Response:
 
 
 @care.get("/stats", tags=["care"], response_model=Stats)
-def stats(call: Reader) -> Response:
+def stats(call: TenantReader) -> Response:
     """How much the scope holds."""
     return call.answer(call.memory.admin.stats())
 
@@ -106,11 +108,12 @@ def practise(call: Writer, body: bodies.PractiseBody) -> Response:
 
 
 @care.get("/jobs", tags=["jobs"], response_model=wire.JobList)
-def jobs(call: Reader, state: str | None = None, limit: Limit = 100) -> Response:
-    """Background work of the scope, newest first."""
+def jobs(call: TenantReader, state: str | None = None, limit: Limit = 100) -> Response:
+    """Background work of the scope, or of the whole tenant if no layer is named, newest first."""
     store, states = call.memory.engine.store, None if state is None else [checked_job_state(state)]
-    seen = call.scope.partitions()
-    found = [job for one in seen for job in list_jobs(store, partition=one, states=states, limit=limit)]
+    seen = call.scope.partitions() or [None]
+    tenant = call.scope.tenant
+    found = [job for one in seen for job in list_jobs(store, tenant=tenant, partition=one, states=states, limit=limit)]
     found.sort(key=lambda job: job.created_at, reverse=True)
     return call.answer(wire.JobList(jobs=found[:limit]))
 

@@ -40,7 +40,6 @@ from wellworn.tasks import ReasoningBank
 
 Reader = Annotated[Call, Depends(Needs("reader"))]
 Writer = Annotated[Call, Depends(Needs("writer"))]
-Admin = Annotated[Call, Depends(Needs("admin"))]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 Cursor = Annotated[str | None, Query(max_length=300)]
 Several = Annotated[

@@ -361,10 +361,12 @@ def size_of(value: Any) -> int:  # any answer, or the plain data of one that was
 class Needs:
     """The dependency of a route: the call, of someone who may make it."""
 
-    def __init__(self, role: str, *, once: bool = True) -> None:
-        """`once`: a write with an idempotency key is made once. Its body is read whole for that."""
+    def __init__(self, role: str, *, once: bool = True, layer: bool = True) -> None:
+        """`once`: a write with an idempotency key is made once. Its body is read whole for that. `layer`: the scope must
+        name one; otherwise none is the whole tenant."""
         self.role = role
         self.once = once
+        self.layer = layer
 
     async def __call__(self, request: Request) -> Call:
         # The scope is read here and not declared as parameters: FastAPI takes a third of a request's time for them.
@@ -377,6 +379,8 @@ class Needs:
             refuse_unknown(query, (field.alias for field in request.scope["route"].dependant.query_params))
         layers: dict[str, Sequence[str]] = {layer: query.getlist(layer) for layer in LAYERS if layer in query}
         scope = access.scope = caller.scope(layers, query.get("tenant"))
+        if self.layer and not scope.partitions():
+            scope.home()  # refuses it
         ACTOR.set(caller.actor)
         once, name = None, request.headers.get("idempotency-key")
         if name is not None and self.once and request.method != "GET":
