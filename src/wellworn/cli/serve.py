@@ -7,8 +7,7 @@ import ipaddress
 import os
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -208,7 +207,7 @@ def create(
     named = Scope() if target.owner is None else target.owner
     layers: dict[str, tuple[str, ...]] = {layer: ids for layer in LAYERS if (ids := named.ids(layer))}
     end = None if expires is None else expires.replace(tzinfo=UTC)
-    with _store(target, new=True) as store:
+    with closing(target.open_store(new=True)) as store:
         key, text = create_key(
             store, tenant=scope.tenant, role=role, now=system_clock(), name=name, layers=layers, expires_at=end
         )
@@ -221,7 +220,7 @@ def list_all(target: Target) -> None:
     """List the keys of every tenant, newest first."""
     from wellworn.server.keys import list_keys
 
-    with _store(target) as store:
+    with closing(target.open_store()) as store:
         found = list_keys(store)
     rows = [
         (key.id, key.name, key.role, _reach(key), f"{key.created_at:%Y-%m-%d}", _state(key, system_clock()))
@@ -237,7 +236,7 @@ def revoke(target: Target, id: KeyId) -> None:
     """Refuse a key from now on, also where the service is running."""
     from wellworn.server.keys import revoke_key
 
-    with _store(target) as store:
+    with closing(target.open_store()) as store:
         key = revoke_key(store, id, now=system_clock())
     target.answer(_shown(key), f"revoked {key.id}")
 
@@ -253,16 +252,10 @@ def rotate(
 
     if grace_hours > 24 * 365:
         raise InvalidInput("--grace-hours", f"{grace_hours:g} is more than a year", "create a key instead")
-    with _store(target) as store:
+    with closing(target.open_store()) as store:
         key, text = rotate_key(store, id, now=system_clock(), grace=timedelta(hours=grace_hours))
     target.answer({"key": text, **_shown(key)}, text)
     target.say(f"Key {key.id} replaces {id}, which works for {grace_hours:g} more hours.")
-
-
-@contextmanager
-def _store(target: Target, *, new: bool = False) -> Iterator[Store]:
-    with target.open(new=new, whole=True) as memory:
-        yield memory.engine.store
 
 
 def _reach(key: ApiKey) -> str:

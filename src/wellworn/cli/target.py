@@ -22,6 +22,7 @@ from wellworn.core.wellformed import without_password
 
 if TYPE_CHECKING:
     from wellworn.memory import Memory
+    from wellworn.store.port import Store
     from wellworn.tasks import ReasoningBank
 
 
@@ -85,14 +86,24 @@ class Target:
 
         A missing file is an error unless the command may make it (`new`).
         """
-        if not new and self.db != ":memory:" and "://" not in self.db and not os.path.exists(self.db):
-            raise InvalidInput("--db", f"no file {self.db!r}", "remember something first, or check the path")
         from wellworn.memory import Memory
 
+        self._check_file(new)
         memory = as_stored(
             self.embedder, lambda name: Memory.open(self.db, embedder=name, background=background, **settings)
         )
         return memory if whole else memory.for_scope(self.scope)
+
+    def open_store(self, *, new: bool = False) -> Store:
+        """Open the store alone: it may be of any embedder."""
+        from wellworn.store import choose_store
+
+        self._check_file(new)
+        return choose_store(self.db, durability="full")
+
+    def _check_file(self, new: bool) -> None:
+        if not new and self.db != ":memory:" and "://" not in self.db and not os.path.exists(self.db):
+            raise InvalidInput("--db", f"no file {self.db!r}", "remember something first, or check the path")
 
     @property
     def place(self) -> str:
