@@ -49,6 +49,13 @@ def test_a_key_says_whose_memory_it_is() -> None:
         refused = call(f"{running.url}/mcp", "memory_remember", ben, text="Ben was here")
         assert refused.is_error
         assert "writer" in str(refused.content)
+        assert call(f"{running.url}/mcp", "memory_forget", ada, ids=["nope"]).is_error
+        events = running.client(running.key(tenant="acme")).admin.events()
+        logged = {(one.action, one.detail["status"]) for one in events if one.action.startswith("mcp:")}
+        assert logged == {("mcp:memory_remember", 200), ("mcp:memory_search", 200)} | {
+            ("mcp:memory_remember", 403),
+            ("mcp:memory_forget", 404),
+        }
         headers = {"authorization": f"Bearer {ben}"}
         for query in ("user=ada", "tenant=other", "user=ben&team=core"):
             assert httpx.post(f"{running.url}/mcp?{query}", headers=headers, json={}).status_code == 403

@@ -60,7 +60,7 @@ Access = Literal["read", "write"]
 Opener = Callable[[Access], "Memory"]
 """Gives the memory of whoever calls, bound to its scope. Called for every request, on a worker thread; it may refuse with
 a `WellwornError`."""
-Noted = Callable[[str, int], None]
+Noted = Callable[[str, int | Exception], None]
 _log = logging.getLogger("wellworn.doors")
 _new_id = TimeOrderedIds()
 
@@ -355,7 +355,7 @@ def build_server(
 ) -> MCPServer[Any]:
     """An MCP server over a memory that is bound to a scope, or over a function that gives one for each request.
 
-    `noted` is told of each call of a tool or resource and of how many things it gave. `settings` are those of the SDK's `MCPServer`, such as `auth` and `token_verifier`.
+    `noted` is told of each call of a tool or resource and of how many things it gave, or why it failed. `settings` are those of the SDK's `MCPServer`, such as `auth` and `token_verifier`.
     """
     opened = memory if callable(memory) else _always(memory)
     quiet = {"log_level": "ERROR", "subscriptions": False}
@@ -458,17 +458,17 @@ def _guarded(
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        if noted is not None:
-            noted(name, 0)  # also when it fails
         try:
             given = function(*args, **kwargs)
-        except NotFound as error:
-            raise (ResourceNotFoundError if refusal is ResourceError else refusal)(
-                _line(str(error.told(_REMEDIES)))
-            ) from None
-        except WellwornError as error:
-            raise refusal(_line(str(error))) from None
         except Exception as error:
+            if noted is not None:
+                noted(name, error)
+            if isinstance(error, NotFound):
+                raise (ResourceNotFoundError if refusal is ResourceError else refusal)(
+                    _line(str(error.told(_REMEDIES)))
+                ) from None
+            if isinstance(error, WellwornError):
+                raise refusal(_line(str(error))) from None
             _log.error("memory failed in %s: %s", name, type(error).__name__)
             raise refusal(f"memory failed ({type(error).__name__}); continue without it") from None
         if noted is not None:

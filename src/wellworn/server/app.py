@@ -37,7 +37,7 @@ from wellworn.server.guard import AUDITED, CALLER, REQUEST_ID, SECURITY_HEADERS,
 from wellworn.server.page import add_page
 from wellworn.server.routes import v1
 from wellworn.server.service import Access, MemoryService, Needs, add_scope, refuse_unknown
-from wellworn.server.wire import problem, problem_of
+from wellworn.server.wire import problem, problem_of, status_of
 from wellworn.store.events import ACTOR
 
 MCP_PATH = "/mcp"
@@ -113,10 +113,14 @@ class McpDoor:
         return memory
 
 
-def _noted(tool: str, count: int) -> None:
-    """Tell the audit log which tool was called, and how much it gave."""
+def _noted(tool: str, came: int | Exception) -> None:
+    """Tell the audit log which tool was called, and how much it gave, or the status of its error."""
     access, _ = _CALL.get()
-    access.operation, access.count = f"mcp:{tool}", count
+    access.operation = f"mcp:{tool}"
+    if isinstance(came, int):
+        access.count = came
+    else:
+        access.status = status_of(came) if isinstance(came, WellwornError) else 500
 
 
 def _checked_already() -> Any:

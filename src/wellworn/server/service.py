@@ -328,8 +328,11 @@ class Access:
     """What the address names."""
     scope: Scope | None = None
     count: int = 0
+    status: int = 0
+    """Of an error that is told within the answer; 0: that of the answer."""
 
     def event(self, at: datetime, status: int) -> Event:
+        status = self.status or status
         detail: dict[str, int | float | str] = {"actor": self.caller.actor, "status": status, "count": self.count}
         if self.scope is not None:
             detail["scope"] = " ".join(f"{one.layer}={one.layer_id}" for one in self.scope.partitions())
