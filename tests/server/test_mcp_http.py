@@ -35,6 +35,7 @@ def call(url: str, tool: str, key: str | None = None, **arguments: Any) -> Any:
 def test_what_is_remembered_over_mcp_is_found_over_rest_and_back(server: Running) -> None:
     stored = call(f"{server.url}/mcp", "memory_remember", text="Ada prefers tokio", kind="preference")
     assert [one.id for one in server.client().entries()] == stored.structured_content["ids"]
+    assert 'route="/mcp"' in server.http().get("/metrics").text
     server.client().for_user("ben").remember("Ben's vault opens with zebra")
     found = call(f"{server.url}/mcp", "memory_search", query="what does Ada prefer, and the vault?")
     assert [one["text"] for one in found.structured_content["memories"]] == ["Ada prefers tokio"]

@@ -24,7 +24,7 @@ from fastapi.routing import APIRoute
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from wellworn.core.errors import AccessDenied, StoreError, WellwornError
@@ -53,12 +53,11 @@ class McpDoor:
         self._stopping = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._inner: Any = None  # the SDK's ASGI application
-
-    def route(self) -> BaseRoute:
+        self.route = Route(MCP_PATH, endpoint=self, methods=["POST"], include_in_schema=False)
         """Only POST: a GET would hold a stream open on which nothing is ever sent, since no session is kept."""
-        return Route(MCP_PATH, endpoint=self, methods=["POST"], include_in_schema=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["route"] = self.route  # for metrics and logs; FastAPI sets it for its own routes only
         caller: Caller = scope["state"][CALLER]
         access = scope["state"][AUDITED] = Access(caller=caller, operation="mcp")
         given = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
@@ -172,7 +171,7 @@ def build_app(service: MemoryService) -> FastAPI:
     app.add_api_route("/readyz", _ready, methods=["GET"], tags=["health"], responses={503: {"description": "Not yet"}})
     app.add_api_route("/metrics", _metrics, methods=["GET"], tags=["health"], response_class=Response)
     app.state.mcp = McpDoor(service)
-    app.router.routes.append(app.state.mcp.route())
+    app.router.routes.append(app.state.mcp.route)
     app.add_exception_handler(WellwornError, _wellworn_error)
     app.add_exception_handler(RequestValidationError, _bad_request)
     app.add_exception_handler(HTTPException, _http_error)
