@@ -164,7 +164,7 @@ def test_texts_with_the_same_words_share_both_sketches() -> None:
     a = analyze("the old mill by the river burned down in summer")
     b = analyze("In summer, the OLD mill burned down; by the river!")
     assert a.near == b.near != (0, 0)
-    assert jaccard(a, b) == 1.0
+    assert jaccard(set(a.terms.tolist()), b.terms.tolist()) == 1.0
 
 
 def test_nearly_identical_texts_nearly_always_share_a_sketch() -> None:
@@ -173,7 +173,7 @@ def test_nearly_identical_texts_nearly_always_share_a_sketch() -> None:
     for _ in range(200):
         chosen = [f"word{n}" for n in dice.choice(10_000, size=40, replace=False)]
         a, b = analyze(" ".join(chosen)), analyze(" ".join([*chosen[:-2], "else", "other"]))
-        assert jaccard(a, b) > 0.9
+        assert jaccard(set(a.terms.tolist()), b.terms.tolist()) > 0.9
         shared += any(x == y != 0 for x, y in zip(a.near, b.near, strict=True))
     assert shared >= 185
 

@@ -52,9 +52,18 @@ class SteadyClock:
         return self._last
 
 
+_last = (EPOCH, 0)
+"""The last moment that was asked for: everything that one call writes has the same."""
+
+
 def to_micros(moment: datetime) -> int:
     """Microseconds since 1970, exact (no float in between)."""
-    return (moment - EPOCH) // _MICROSECOND
+    global _last
+    last, micros = _last
+    if moment is not last:
+        micros = (moment - EPOCH) // _MICROSECOND
+        _last = moment, micros
+    return micros
 
 
 def from_micros(micros: int) -> datetime:

@@ -94,14 +94,12 @@ _TOKEN = regex(r"[A-Za-z0-9\u00c0-\u024f]{1,6}|[^\sA-Za-z0-9\u00c0-\u024f]")
 _ASCII = bytes(ord("a" if chr(code).isalnum() else " " if chr(code).isspace() else ".") for code in range(128)).ljust(
     256
 )
-_RUNS = [b"a" * length for length in (6, 5, 4, 3, 2, 1)]
 
 
 def count_tokens(text: str) -> int:
     """About how many tokens a language model would see; at most one a character."""
     if not text.isascii():
         return len(_TOKEN.findall(text))
-    marked = text.encode().translate(_ASCII)  # the same in a third of the time
-    for run in _RUNS:
-        marked = marked.replace(run, b".")
-    return marked.count(b".")
+    # The same, sooner: groups of six, and what begins a shorter group.
+    marked = b" " + text.encode().translate(_ASCII).replace(b"aaaaaa", b".")
+    return marked.count(b".") + marked.count(b" a") + marked.count(b".a")

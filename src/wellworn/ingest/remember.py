@@ -35,7 +35,7 @@ from wellworn.ingest.terms import embedding_text, hash_of, record_of, records_of
 from wellworn.ingest.validate import CHECKS, MAX_TAGS, Draft, check, of_item
 from wellworn.models.port import Embedder, check_served
 from wellworn.store.events import Event, audit
-from wellworn.store.port import IndexRecord, Neighbour, NewEntry, Store, Tx
+from wellworn.store.port import Neighbour, NewEntry, Store, Tx
 
 BATCH_ENTRIES = 512
 MOST_COMPARED = 64
@@ -291,15 +291,17 @@ def links_for(tx: Tx, record: NewEntry) -> Iterator[Link]:
     if len(entry.tags) >= SHARED_TAGS:
         related = tx.neighbours(partition, tags=entry.tags, shared=SHARED_TAGS, limit=MAX_RELATED)
         yield from (link(to, "related_to") for to in related)
-    for to in tx.neighbours(partition, near=near, limit=MAX_SIMILAR) if near != (0, 0) else ():
-        alike = jaccard(record.index, to.index) if to.index is not None else 0.0
+    similar = tx.neighbours(partition, near=near, limit=MAX_SIMILAR) if near != (0, 0) else []
+    terms = set(record.index.terms.tolist()) if similar else set()
+    for to in similar:
+        alike = jaccard(terms, to.index.terms.tolist()) if to.index is not None else 0.0
         if alike >= SIMILAR_JACCARD:
             yield link(to, "similar_to", round(alike, 4))
     if abs(entry.at - latest.at) < FOLLOWS_WITHIN:
         yield link(latest, "follows", back=entry.at < latest.at)  # what happened later follows what happened earlier
 
 
-def jaccard(a: IndexRecord, b: IndexRecord) -> float:
+def jaccard(a: set[int], b: Sequence[int]) -> float:
     """Shared terms over all terms of two texts."""
-    shared = len(set(a.terms.tolist()).intersection(b.terms.tolist()))  # a dozen terms: quicker than sorting arrays
-    return shared / max(1, len(a.terms) + len(b.terms) - shared)
+    shared = len(a.intersection(b))  # a dozen terms: quicker than sorting arrays
+    return shared / max(1, len(a) + len(b) - shared)

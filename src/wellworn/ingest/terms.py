@@ -167,9 +167,8 @@ def _read(text: str, title: str, tags: Sequence[str], speaker: str | None, role:
         own += [word for form, word in _IMPLIED if form.search(text)]
     around = words(" ".join([speaker or "", title, *tags])) if speaker or title or tags else []
     found: dict[int, int] = {}
-    for word in (*around, *own):
-        if term := _term(word):
-            found[term] = found.get(term, 0) + 1
+    for term in filter(None, map(_term, (*around, *own))):
+        found[term] = found.get(term, 0) + 1
     return found, len(text), _traits(text, own, role), name_hash(speaker) if speaker else 0
 
 

@@ -30,7 +30,6 @@ from wellworn.core.values import (
     State,
     Trust,
     altered,
-    filled,
     unwatched,
 )
 
@@ -120,10 +119,11 @@ def _draft_of(number: int, item: object, common: Mapping[str, Any]) -> Draft:
     elif not isinstance(item, Mapping):
         raise InvalidInput(f"items[{number}]", f"is a {type(item).__name__}", "use a text, a mapping or a Draft")
     keywords = {**common, **item}
-    if (unknown := keywords.keys() - _LEFT_OUT.keys()) or "text" not in keywords:
-        problem = f"has unknown keys {sorted(map(str, unknown))}" if unknown else "has no 'text'"
+    if not keywords.keys() <= _LEFT_OUT.keys() or "text" not in keywords:
+        unknown = sorted(map(str, keywords.keys() - _LEFT_OUT.keys()))
+        problem = f"has unknown keys {unknown}" if unknown else "has no 'text'"
         raise InvalidInput(f"items[{number}]", problem, f"keys are {', '.join(sorted(_LEFT_OUT))}")
-    return filled(Draft, **{**_LEFT_OUT, **keywords})
+    return altered(_NEW_DRAFT, **keywords)
 
 
 def of_item(error: InvalidInput, number: int, total: int) -> InvalidInput:
@@ -435,6 +435,7 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
 """The check of every field that a caller gives of an entry."""
 _LEFT_OUT: dict[str, Any] = {one.name: one.default for one in fields(Draft)}
 """What a draft has where the caller says nothing; it is right, and the same in a new entry."""
+_NEW_DRAFT = Draft(text="")
 _NEW_ENTRY = Entry(
     id="",
     partition=Partition(tenant="", layer="user", layer_id=""),

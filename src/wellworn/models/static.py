@@ -33,7 +33,7 @@ _MAX_TOKENS_AT_ONCE = 2048  # bounds the memory a very long text takes, and the 
 _WORDS, _WORD_CHARS = 50_000, 40
 """Words whose tokens are remembered, and how long a word may be: the time grows with its square."""
 _TYPES = {"F16": np.float16, "F32": np.float32}
-_NOT_BY_WORD = ("▁▁", "<s>", "</s>", "<unk>")
+_NOT_BY_WORD = ("  ", "<s>", "</s>", "<unk>")
 _loading = ForkLock()
 
 
@@ -136,8 +136,8 @@ class WordTokens:
 
     def ids(self, text: str) -> list[int] | None:
         """The tokens of a text; None if it has something that only the tokenizer knows, or a very long word."""
-        spaced = f" {text}".replace(" ", "▁") if text else ""
-        words = spaced.split("▁")[1:]
+        spaced = f" {text}".replace("▁", " ") if text else ""
+        words = spaced.split(" ")[1:]
         if any(one in spaced for one in _NOT_BY_WORD) or max(map(len, words), default=0) >= _WORD_CHARS:
             return None
         # No token has a space after a letter, so words are split one by one.

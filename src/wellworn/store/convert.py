@@ -59,12 +59,12 @@ def entry_row(entry: Entry) -> tuple[Any, ...]:
     return row
 
 
-_MAYBE = frozenset({"valid_to", "thread", "position", "session_id", "speaker", "evidence"})
+MAYBE = frozenset({"valid_to", "thread", "position", "session_id", "speaker", "evidence"})
 _NUMBERS = frozenset({"repeats", "usage_count", "success_count", "failure_count", "token_count", "thread", "position"})
 COLUMN_TYPES = (
     *(
         (FLOAT if name == "confidence" else INT if name in _NUMBERS or name in _TIMES else TEXT)
-        + (NONE if name in _MAYBE else ())
+        + (NONE if name in MAYBE else ())
         for name in ENTRY_COLUMNS
     ),
     *(TEXT, TEXT, TEXT),
@@ -125,8 +125,8 @@ def index_row(index: IndexRecord, vector: Vector | None) -> tuple[Any, ...]:
         index.chars,
         index.traits,
         index.speaker,
-        index.terms.astype(_TERMS, copy=False).tobytes(),
-        index.counts.astype(_COUNTS, copy=False).tobytes(),
+        bytearray(index.terms.astype(_TERMS, copy=False)),  # sqlite3 binds it sooner than bytes
+        bytearray(index.counts.astype(_COUNTS, copy=False)),
         vector_blob(vector),
     )
 
@@ -145,8 +145,8 @@ def index_from(row: Sequence[Any]) -> IndexRecord:
     )
 
 
-def vector_blob(vector: Vector | None) -> bytes | None:
-    return None if vector is None else vector.astype(_VECTOR, copy=False).tobytes()
+def vector_blob(vector: Vector | None) -> bytearray | None:
+    return None if vector is None else bytearray(vector.astype(_VECTOR, copy=False))
 
 
 def vector_from(blob: bytes | None) -> Vector | None:

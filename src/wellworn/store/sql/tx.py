@@ -225,10 +225,11 @@ class SqlTx(SqlReader, Tx):
         else:
             known = self._known[entry.partition]
             known.absent.discard(entry.content_hash)
-            known.latest = filled(Neighbour, id=entry.id, at=entry.at, tags=[*entry.tags], index=new.index)
+            known.latest = filled(Neighbour, id=entry.id, at=entry.at, tags=entry.tags, index=new.index)
+            added = (no, known.latest)
             for sketch in enumerate(new.index.near):
                 alike = known.alike.setdefault(sketch, [])
-                alike.append((no, known.latest))
+                alike.append(added)
                 del alike[:-MOST_ALIKE]
         for old in new.history:
             self._keep_replaced(no, old)
