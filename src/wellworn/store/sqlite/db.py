@@ -7,6 +7,8 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
+from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,8 @@ from wellworn.store.sql.db import Row
 
 MOST_MARKS = 100
 """Values that are given one by one; more are given as one JSON list."""
+ROWS_AT_ONCE = 32
+"""Rows that one statement inserts: more than that gain little."""
 MOST_JOINED = 500
 """Row numbers that are looked up in one join."""
 BROKEN = (sqlite3.Error, UnicodeDecodeError)
@@ -28,8 +32,10 @@ _THIS_LIFE = os.urandom(8).hex()
 """Tells this process from an earlier one of the same number."""
 
 
-def _insert(table: str, columns: Sequence[str]) -> str:
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+@cache
+def _insert(table: str, columns: tuple[str, ...], rows: int = 1) -> str:
+    row = f"({', '.join('?' * len(columns))})"
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * rows)}"
 
 
 _ENTRY_ROW = ("partition", "seq", "index_seq", *convert.ENTRY_COLUMNS)
@@ -136,12 +142,21 @@ class SqliteWords(_Driver):
         """Without the columns that all leave empty, as an entry is added."""
         empty = [all(value is None for value in column) for column in zip(*rows, strict=True)]
         given = itemgetter(*(place for place, none in enumerate(empty) if not none))
-        self.executemany(_insert("records", given(convert.RECORD_COLUMNS)), map(given, rows))
+        self._add("records", given(convert.RECORD_COLUMNS), [given(row) for row in rows])
         (last,) = self.execute("SELECT seq FROM sqlite_sequence WHERE name = 'records'").fetchone()
         return [*range(last - len(rows) + 1, last + 1)]
 
     def add_links(self, rows: Sequence[Row]) -> int:
-        return self.many("INSERT INTO links VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", rows)
+        return self._add("links", ("source", "target", "type", "confidence", "automatic", "created_at"), rows)
+
+    def _add(self, table: str, columns: tuple[str, ...], rows: Sequence[Row]) -> int:
+        """Insert those of the rows that are not there, several in a statement; how many."""
+        added = 0
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            some = rows[start : start + ROWS_AT_ONCE]
+            insert = f"{_insert(table, columns, len(some))} ON CONFLICT DO NOTHING"
+            added += self.execute(insert, [*chain.from_iterable(some)]).rowcount
+        return added
 
     def partitions_of(self, nos: Sequence[int], likely: int) -> Mapping[int, int]:
         """First whether they are all on the likely partition: its index is a few pages where the entries are many; and
