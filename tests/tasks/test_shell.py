@@ -40,6 +40,76 @@ def test_a_command_is_its_programs_and_sub_commands(command: str, meant: list[tu
     assert list(programs(command)) == meant
 
 
+DID_AND_LOOKED = [
+    ("kubectl -n prod apply -f shop.yml", "kubectl -n prod get pods"),
+    ("kubectl --context prod -n test rollout restart shop", "kubectl --context prod -n test rollout status shop"),
+    ("git -C app push", "git -C app status"),
+    ("aws --profile dev s3 cp a s3://b", "aws --profile dev s3 ls"),
+    ("aws ec2 run-instances --count 1", "aws ec2 describe-instances"),
+    ("docker compose -f dev.yml up", "docker compose -f dev.yml ps"),
+    ("docker -H staging restart web", "docker -H staging logs web"),
+    ("gh -R me/shop pr create", "gh -R me/shop pr view 3"),
+    ("make -C app install", "make -C app status"),
+    ("kubectl exec -it web -- touch ready", "kubectl exec -it web -- cat ready"),
+    # These were written after the rule.
+    ("helm -n shop upgrade --install api ./chart", "helm -n shop history api"),
+    ("terraform -chdir=infra apply -auto-approve", "terraform -chdir=infra show"),
+    ("systemctl --user restart shop.service", "systemctl --user status shop.service"),
+    ("gcloud --project shop compute instances create web", "gcloud --project shop compute instances list"),
+    ("flux --namespace apps reconcile kustomization shop", "flux --namespace apps get kustomizations"),
+    ("heroku config:set -a shop X=1", "heroku config -a shop"),
+    ("az --subscription dev vm start -n web", "az --subscription dev vm list"),
+    ("pulumi --cwd infra up --yes", "pulumi --cwd infra stack"),
+    ("svn --username ada commit -m x", "svn --username ada info"),
+    ("brew --prefix x upgrade jq", "brew --prefix x list"),
+]
+
+
+@pytest.mark.parametrize(("did", "looked"), DID_AND_LOOKED)
+def test_the_value_of_an_option_is_no_sub_command(did: str, looked: str) -> None:
+    life = trajectory_of(
+        {"query": "Deploy the shop", "steps": [ran(did, 1, "error: Unauthorized"), ran(looked, 0, "x")]}
+    )
+    assert not judge(life).success
+    assert not any(item.kind == "strategy" for item in distill([(life, judge(life))]).items)
+    again = trajectory_of(
+        {"query": "Deploy the shop", "steps": [ran(did, 1, "timed out"), ran(f"{did} -v", 0, "done")]}
+    )
+    assert judge(again).success
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pnpm --filter api test",
+        "npm --prefix web test",
+        "yarn workspace web test",
+        "docker compose exec web pytest",
+        "conda run -n env pytest",
+        "uv run --package api pytest",
+        "poetry -C app run pytest",
+        "make -C build test",
+        # These were written after the rule.
+        "cargo +nightly test",
+        "cargo --config net.offline=true test --manifest-path app/Cargo.toml",
+        "docker run --rm -v .:/app shop npm test",
+        "docker compose -f ci.yml run --rm web pytest -q",
+        "kubectl -n ci exec runner -- go test ./...",
+        "pipenv run --verbose pytest",
+        "hatch -e dev run pytest",
+        "npx --yes vitest run",
+        "gradle -p app test",
+        "mvn -f app/pom.xml test",
+        "dotnet test --no-build",
+        "bazel --output_base /tmp/b test //...",
+    ],
+)
+def test_a_test_is_seen_behind_options(command: str) -> None:
+    missing = ran("npm test", 1, "npm ERR! Missing script: test")
+    work = trajectory_of({"query": "Run the tests", "steps": [missing, ran(command, 0, "42 passed")]})
+    assert judge(work).success
+
+
 @pytest.mark.parametrize("command", ["ls", "cat a | head", "git status", "docker ps", "grep -r x .", "sed -n 1,5p a"])
 def test_looking_is_not_doing(command: str) -> None:
     assert all(looks(program) for program in programs(command))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import pairwise, takewhile
 
 from wellworn.core.lazy import regex
 
@@ -16,11 +17,12 @@ _CHAIN = regex(r"&&|\|\||[;\n|]|(?<!>)&(?!>)")
 _QUOTED = regex(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|<<-?\s*['\"]?(\w+)['\"]?.*?^\1$", re.DOTALL | re.MULTILINE)
 _INNER = regex(r"^(?:bash|sh|zsh) -l?c ['\"](.*)['\"]$", re.DOTALL)
 _WRAPPERS = regex(
-    r"^(?:\w+=\S*|sudo(?: -\w+)*|time|env|nohup|exec|nice(?: -n \S+)?|timeout(?: -\S+)* \S+|xargs|npx|uvx|pipx run|"
-    r"(?:uv|poetry|pdm|hatch|pipenv) run|bundle exec|python[\d.]* -m|\S*/?python[\d.]* -m)\s+"
+    r"^(?:\w+=\S*|nice(?: -n \S+)?|timeout(?: -\S+)* \S+|\S*/?python[\d.]* -m|(?:sudo|time|env|nohup|exec|xargs|npx|uvx|"
+    r"pipx run|(?:uv|poetry|pdm|hatch|pipenv) run|bundle exec)(?: -\S+)*)\s+"
 )
 _NAMES = regex(r"\w\w+")
 _WORD = regex(r"[a-z][a-z0-9:_-]*$")
+_REDIRECTS = regex(r"\d?&?[<>]")
 _INTERPRETERS = regex(r"(?:python|node|ruby|perl|bash|sh|zsh|php|deno|bun|Rscript)[\d.]*$")
 _ASIDE = frozenset("cd echo printf export set source . sleep true exit wait pushd popd".split())  # noqa: SIM905
 _LOOKS = frozenset(
@@ -29,14 +31,27 @@ _LOOKS = frozenset(
     id uname hostname history man jq sort uniq cut awk ag fd free top lsof printenv test [ tee
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
-_MOVES = frozenset("mkdir touch rm rmdir cp mv ln chmod chown tar zip unzip rsync curl wget git".split())  # noqa: SIM905
+_MOVES = frozenset("mkdir touch rm rmdir cp mv ln chmod chown tar zip unzip rsync curl wget".split())  # noqa: SIM905
 """What follows these is a file, whatever its name."""
+_SHOWS = frozenset("status log logs diff show list ls ps describe inspect view info history".split())  # noqa: SIM905
 _LOOKS_AT = {
-    "git": frozenset("status log diff show branch blame remote".split()),  # noqa: SIM905
-    "docker": frozenset("ps images logs inspect".split()),  # noqa: SIM905
-    "kubectl": frozenset("get describe logs".split()),  # noqa: SIM905
+    "git": frozenset("branch blame remote grep".split()),  # noqa: SIM905
+    "docker": frozenset({"images"}),
+    **dict.fromkeys(("kubectl", "helm", "aws"), frozenset({"get"})),
     "sed": frozenset({"-n"}),
 }
+_RUNS = frozenset("run exec compose workspace".split())  # noqa: SIM905
+"""What follows these is a command of its own, perhaps after the name of a place."""
+_DOES = frozenset(
+    """
+    add apply cancel checkout clone commit cp create delete deploy destroy disable down edit enable fetch import init
+    install login merge migrate mv patch publish pull push rebase reload remove restart rm scale set start stop sync
+    uninstall up update upgrade
+    """.split()  # noqa: SIM905
+)
+_VERBS = _DOES.union(_RUNS, _SHOWS, *_LOOKS_AT.values())
+MOST_GROUPS = 2
+"""Words before the verb of a sub-command, as in `gcloud compute instances list`."""
 _SOME = r"[1-9]\d*"
 _SUMMARY = rf"""
       ^=*\ ?(?:\d+\ \w+,\ )*{_SOME}\ (?:failed|errors?)\b.*\bin\ [\d.]+\ ?m?s   # pytest
@@ -199,17 +214,47 @@ def _program(part: str) -> Program:
         part = shorter
     name, *rest = part.split() or [""]
     name = name.rsplit("/", 1)[-1] if not name.startswith("./") else name
-    given = [word for word in rest if not word.startswith(("-", ">", "<", "2>"))]
+    words = [
+        (word, before.startswith("-") and "=" not in before and before != "--")
+        for before, word in pairwise(["", *takewhile(lambda word: not _REDIRECTS.match(word), rest)])
+        if not word.startswith(("-", "+"))
+    ]
+    given = [word for word, _ in words]
     if _INTERPRETERS.match(name):
         script = rest.index(given[0]) if given else len(rest)
         return (name, *["test"][: "--test" in rest[:script]], *given[:1], *filter(_WORD.match, rest[script + 1 :][:1]))
     if name == "sed":
         return (name, *(word for word in rest[:1] if word == "-n"))
-    deep = 2 if given[:1] and given[0] in ("run", "compose", "exec") else 1
-    return (name, *(word for word in given[:deep] if _WORD.match(word))) if name else ()
+    return (name, *filter(_WORD.match, given[:1] if name in _MOVES else _sub_command(words))) if name else ()
+
+
+def _sub_command(words: list[tuple[str, bool]], *, inside: bool = False) -> list[str]:
+    """The words of a sub-command up to its verb, from words and whether each stands after an option.
+
+    Such a word is the value of the option where a verb follows. A name such as `test` can be either, and counts as the
+    verb if there is no other. Without any verb nothing is left out, so that different commands stay different.
+    """
+    verbs, sure, groups = list[int](), list[int](), 0
+    for place, (word, valued) in enumerate(words):
+        verb = word.split("-")[0] in _VERBS and (inside or groups <= MOST_GROUPS)
+        named = _CHECKS.match(word) or (inside and word in _LOOKS)
+        if verb or (named and (inside or not groups)):
+            verbs.append(place)
+            sure += [place] * (verb or not valued)
+        groups += not valued
+    if not verbs:
+        plain = next((place for place, (_, valued) in enumerate(words) if not valued), 0)
+        return [word for word, _ in words[: plain + 1]]
+    end = (sure or verbs)[0]
+    after = _sub_command(words[end + 1 :], inside=True) if words[end][0] in _RUNS else []
+    return [*(word for word, valued in words[:end] if not valued), words[end][0], *after]
 
 
 def looks(program: Program) -> bool:
     """Whether a program only looks at something, so that its success proves nothing about the task."""
     name, *rest = program
-    return name in _ASIDE or name in _LOOKS or bool(rest and rest[0] in _LOOKS_AT.get(name, ()))
+    if not rest or name in _ASIDE or name in _LOOKS or name in _MOVES:
+        return name in _ASIDE or name in _LOOKS
+    verb = rest[-1].split("-")[0] or rest[-1]
+    within = "exec" in rest and verb in _LOOKS and not _CHECKS.match(verb)
+    return within or verb in _SHOWS or verb in _LOOKS_AT.get(name, ())
