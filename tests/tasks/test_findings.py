@@ -95,6 +95,46 @@ def test_a_call_that_cannot_work_becomes_a_guardrail(command: str) -> None:
         assert item.kind == "guardrail"
 
 
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("grep -rn FIXME .", ""),
+        ("grep -rn FIXME .", "Exit code 1"),
+        ("git ls-files | grep -c FIXME", "0"),
+        ("rg FIXME src", ""),
+        ("git grep FIXME", ""),
+        ("diff a b", "1c1\n< error: x\n---\n> y"),
+        ("cmp a b", "a b differ: byte 1, line 1"),
+        ("git -C app diff --exit-code", "-error: x\n+y"),
+        ("test -f x", ""),
+        ("! pgrep nginx", ""),
+        ("which jq", ""),
+    ],
+)
+def test_a_look_that_answers_no_is_no_failure(command: str, output: str) -> None:
+    looked = bash(command, output, 1)
+    for life in (work(looked), work(EDIT, looked), work(EDIT, {**looked, "exit_code": None, "ok": False})):
+        assert judge(life).outcome != "failure"
+        lost = Verdict(success=False, confidence=1.0, reasons=("wrong",))
+        assert not against(distill([(life, lost)]).items, command)
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("grep -rn FIXME src", "grep: src: No such file or directory"),
+        ("cat notes", "cat: notes: Permission denied"),
+        ("diff -z a b", "diff: invalid option -- 'z'"),
+        ("docker ps", "Cannot connect to the Docker daemon"),
+        ("kubectl get pods", "error: You must be logged in to the server"),
+    ],
+)
+def test_a_look_that_was_refused_is_one(command: str, output: str) -> None:
+    life = work(bash(command, output, 1))
+    assert judge(life).outcome == "failure"
+    assert against(distill([(life, judge(life))]).items, command)
+
+
 def test_a_wrong_flag_that_was_corrected_names_both() -> None:
     life = work(bash("pytest --parallel 4", *WRONG["pytest --parallel 4"]), bash("pytest -n 4", "9 passed in 1s", 0))
     [item, *_] = distill([(life, judge(life))]).items

@@ -79,8 +79,14 @@ def is_check(step: Step) -> bool:
 
 
 def is_finding(step: Step) -> bool:
-    """Whether a call failed because a test, a linter or a compiler found something: never a reason against the call."""
+    """Whether a call failed because a test, a linter or a compiler found something, or because a look at something
+    answered no: never a reason against the call."""
     return step.failed and shell.reports_findings(step.command, step.error or step.result, step.exit_code)
+
+
+def answers_no(step: Step) -> bool:
+    """Whether a look at something failed only because of what it found, such as a `grep` without a match."""
+    return only_looks(step) and is_finding(step)
 
 
 def is_refused(step: Step) -> bool:

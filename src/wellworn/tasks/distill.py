@@ -211,7 +211,7 @@ def _places(value: object, trajectories: Sequence[Trajectory]) -> list[tuple[int
 # | calls worked one after the other to a success                     | strategy: the recipe                             |
 # | a call failed whatever was done before it                         | guardrail: not the last two ways                 |
 # | the attempt ended in a failing call, or in a wrong result         | guardrail: not this call, not this way           |
-# | a test, linter or compiler failed with what it found              | nothing against it: that is information          |
+# | a test, linter, compiler, grep or diff failed with what it found  | nothing against it: that is information          |
 # | a call failed in one attempt, and worked in another               | strategy, as if one agent had done both          |
 
 RULE_TITLE_CHARS = 90

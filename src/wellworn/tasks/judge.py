@@ -27,7 +27,7 @@ from wellworn.core.lazy import regex
 from wellworn.core.wellformed import one_line
 from wellworn.models.port import Model, Request, read_prompt
 from wellworn.models.structured import read_json
-from wellworn.tasks.calls import attempted, changes, holds, is_check, only_looks, turnarounds, unresolved
+from wellworn.tasks.calls import answers_no, attempted, changes, holds, is_check, only_looks, turnarounds, unresolved
 from wellworn.tasks.shell import read_checks
 from wellworn.tasks.trajectory import Step, Trajectory
 
@@ -202,7 +202,7 @@ def _end_signs(trajectory: Trajectory, calls: Sequence[Step]) -> Iterator[Sign]:
         and not _ENDING.match(last.action)
     ):  # anything can be handed in
         yield (0.5, f"the last step worked: {did[-1].call}")
-    looked = last.action and only_looks(last) and not last.said_ok
+    looked = last.action and only_looks(last) and not last.said_ok and not answers_no(last)
     if looked and (last.result or last.failed) and not answer_of(trajectory):
         yield (-1.0, "it ended in looking something up, without an answer")
 
@@ -253,7 +253,7 @@ def _failure_signs(trajectory: Trajectory, calls: Sequence[Step]) -> Iterator[Si
         yield (-0.9, f"the last call failed: {calls[-1].line}")
     for step in {attempted(step): step for step in left}.values():
         yield (-0.7, f"it failed and never worked afterwards: {step.call}")
-    if any(step.failed for step in calls) and not any(step.said_ok for step in calls):
+    if any(step.failed and not answers_no(step) for step in calls) and not any(step.said_ok for step in calls):
         yield (-0.4, "calls failed on the way, and none says that it worked")
 
 

@@ -17,7 +17,7 @@ _CHAIN = regex(r"&&|\|\||[;\n|]|(?<!>)&(?!>)")
 _QUOTED = regex(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|<<-?\s*['\"]?(\w+)['\"]?.*?^\1$", re.DOTALL | re.MULTILINE)
 _INNER = regex(r"^(?:bash|sh|zsh) -l?c ['\"](.*)['\"]$", re.DOTALL)
 _WRAPPERS = regex(
-    r"^(?:\w+=\S*|nice(?: -n \S+)?|timeout(?: -\S+)* \S+|\S*/?python[\d.]* -m|(?:sudo|time|env|nohup|exec|xargs|npx|uvx|"
+    r"^(?:!|\w+=\S*|nice(?: -n \S+)?|timeout(?: -\S+)* \S+|\S*/?python[\d.]* -m|(?:sudo|time|env|nohup|exec|xargs|npx|uvx|"
     r"pipx run|(?:uv|poetry|pdm|hatch|pipenv) run|bundle exec)(?: -\S+)*)\s+"
 )
 _NAMES = regex(r"\w\w+")
@@ -28,7 +28,7 @@ _ASIDE = frozenset("cd echo printf export set source . sleep true exit wait push
 _LOOKS = frozenset(
     """
     ls cat head tail less more pwd find grep egrep rg which wc stat file tree du df ps env date whoami type diff
-    id uname hostname history man jq sort uniq cut awk ag fd free top lsof printenv test [ tee
+    id uname hostname history man jq sort uniq cut awk ag fd free top lsof printenv test [ tee cmp pgrep
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
 _MOVES = frozenset("mkdir touch rm rmdir cp mv ln chmod chown tar zip unzip rsync curl wget".split())  # noqa: SIM905
@@ -108,6 +108,7 @@ _WRONG_CALL = regex(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+_COMPLAINS = regex(r"^(?:\S+: )?(?:error|fatal|cannot|can't|could not|unable|failed)\b", re.IGNORECASE | re.MULTILINE)
 _CHECKS = regex(
     r"""
       \b(?:
@@ -180,11 +181,15 @@ def writes(command: str) -> bool:
 
 
 def reports_findings(command: str, output: str, exit_code: int | None = None) -> bool:
-    """Whether a failed call says what a test, a linter or a compiler found. That is information, not a wrong call."""
+    """Whether a failed call says what a test, a linter or a compiler found, or that there is nothing to see (`grep`) or
+    something (`diff`). That is information, not a wrong call."""
     if not command or exit_code in (126, 127):
         return not command and read_checks(output) is False
     found = _FINDINGS.search(output[-TAIL_CHARS:]) is not None
-    return found or (checks(command) is not None and not refuses_call(output, exit_code))
+    if found or refuses_call(output, exit_code):
+        return found
+    looked = exit_code in (None, 1) and all(map(looks, programs(command))) and not _COMPLAINS.search(output)
+    return looked or checks(command) is not None
 
 
 def refuses_call(output: str, exit_code: int | None = None) -> bool:
