@@ -23,7 +23,7 @@ import msgspec
 from wellworn import aio
 from wellworn.core.errors import InvalidInput, MissingExtra, ScopeError, ServiceFailed, StoreClosed
 from wellworn.core.values import LAYERS, Scope
-from wellworn.ingest.validate import checked_scope, checked_seconds, checked_session_id, refuse_unknown, scope_of_user
+from wellworn.ingest.validate import checked_scope, checked_seconds, checked_session_id, scope_of_user
 from wellworn.server import wire
 from wellworn.server.verbs import BESIDE_STORE, OF_TENANT, VERBS, Ask, Flow, Given, KeepsTasks, ManagesKeys
 
