@@ -216,8 +216,14 @@ def test_a_change_of_somebody_else_is_not_overwritten(server: Running) -> None:
     assert http.post(f"/ui/entries/{id}/edit", data={**form, "etag": etag}).status_code == 303
     entry = me.get(id)
     assert (entry.text, entry.tags) == ("The tram stops at ten.\nReally.", ["tram", "town"])
-    assert http.post(f"/ui/entries/{id}/edit", data={**form, "etag": etag, "text": "No."}).status_code == 412
+    refused = http.post(f"/ui/entries/{id}/edit", data={**form, "etag": etag, "text": "Not at <nine>."})
+    assert (refused.status_code, "was changed meanwhile" in refused.text) == (412, True)
     assert me.get(id) == entry
+    again = fields_of(refused, f"/ui/entries/{id}/edit")
+    assert (again["text"], again["tags"]) == ("Not at <nine>.", "tram, town")
+    me.remember(entry.text)  # said again, it counts, which is no change of somebody else
+    assert http.post(f"/ui/entries/{id}/edit", data={**again, "kind": "note"}).status_code == 303
+    assert (me.get(id).text, me.get(id).repeats) == ("Not at <nine>.", 1)
 
 
 def fields_of(page: httpx.Response, action: str) -> dict[str, str]:

@@ -134,7 +134,7 @@ def test_turns_that_two_servers_of_one_file_get_at_once_are_said_once(tmp_path: 
             answers.append(other.http().post("/v1/sessions/s/turns", json=turns, headers=once("n")))
             return ready(*args)
 
-        writer.records_of = late  # type: ignore[method-assign]
+        writer.records_of = late  # type: ignore[method-assign, assignment]
         refused = one.http().post("/v1/sessions/s/turns", json=turns, headers=once("n"))
         assert (refused.status_code, refused.headers["retry-after"]) == (409, "1")
         again = one.http().post("/v1/sessions/s/turns", json=turns, headers=once("n"))
@@ -211,6 +211,8 @@ def test_an_edit_may_ask_for_the_version_it_saw(shared: Running) -> None:
     seen = http.get(url).headers["etag"]
     assert http.get(url, headers={"if-none-match": seen}).status_code == 304
     assert http.get(url, headers={"if-none-match": '"other"'}).status_code == 200
+    client.remember("The tram stops at nine")  # counted, which is no edit
+    assert client.get(id).repeats == 1
     edited = http.patch(url, json={"text": "The tram stops at ten"}, headers={"if-match": seen})
     assert (edited.status_code, edited.headers["etag"]) == (200, http.get(url).headers["etag"])
     late = http.patch(url, json={"text": "The tram stops at six"}, headers={"if-match": seen})

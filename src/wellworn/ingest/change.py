@@ -44,7 +44,7 @@ class Changer:
         wanted = self._checked(changes, self._visible(entry_id, scope).partition)
         while True:
             before = self._visible(entry_id, scope)
-            if expected is not None and before != expected:
+            if expected is not None and as_edited(before) != as_edited(expected):
                 raise Conflict(f"entry {entry_id!r} was changed meanwhile (read it again)", status=412)
             if all(getattr(before, name) == value for name, value in wanted.items()):
                 return before  # nothing to change, so nothing to keep a version of
@@ -152,6 +152,13 @@ class Changer:
 
     def _visible(self, entry_id: str, scope: Scope) -> Entry:
         return self._store.one(scope.partitions(), validate.checked_id(entry_id))
+
+
+def as_edited(entry: Entry) -> Entry:
+    """The entry without what it gathers by itself: whoever edits it has nothing to lose by that."""
+    return replace(
+        entry, repeats=0, usage_count=0, success_count=0, failure_count=0, confidence=0.0, updated_at=entry.created_at
+    )
 
 
 def _edited(entry: Entry, wanted: Mapping[str, Any], now: datetime) -> Entry:

@@ -6,7 +6,7 @@ What concerns a whole tenant is refused to a key that is bound to a part of it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +17,7 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from wellworn.core.errors import AccessDenied, TransferError
-from wellworn.core.values import LearningStatus, Receipt, Stats
+from wellworn.core.values import LearningStatus, Partition, Receipt, Stats
 from wellworn.ingest.validate import as_time, checked_job_state
 from wellworn.jobs.queue import list_jobs
 from wellworn.ops.doctor import Report
@@ -111,7 +111,7 @@ def practise(call: Writer, body: bodies.PractiseBody) -> Response:
 def jobs(call: TenantReader, state: str | None = None, limit: Limit = 100) -> Response:
     """Background work of the scope, or of the whole tenant if no layer is named, newest first."""
     store, states = call.memory.engine.store, None if state is None else [checked_job_state(state)]
-    seen = call.scope.partitions() or [None]
+    seen: Sequence[Partition | None] = call.scope.partitions() or [None]
     tenant = call.scope.tenant
     found = [job for one in seen for job in list_jobs(store, tenant=tenant, partition=one, states=states, limit=limit)]
     found.sort(key=lambda job: job.created_at, reverse=True)

@@ -29,6 +29,7 @@ from wellworn.core.errors import AccessDenied, Conflict, InvalidInput, ServiceFa
 from wellworn.core.plain import to_plain
 from wellworn.core.scope import MAX_NAME_CHARS, SHARED_LAYERS
 from wellworn.core.values import LAYERS, Entry, Job, Partition, Scope
+from wellworn.ingest.change import as_edited
 from wellworn.ingest.session import Watch
 from wellworn.memory import Memory
 from wellworn.server.access import Caller, Gate, OidcSettings, OidcVerifier
@@ -445,5 +446,5 @@ class NotingWatch(Watch):
 
 
 def etag_of(entry: Entry) -> str:
-    """A tag that changes whenever the entry does."""
-    return f'"{hashlib.sha256(msgspec.json.encode(entry)).hexdigest()[:32]}"'
+    """A tag that changes whenever the entry does, except for what it gathers by itself."""
+    return f'"{hashlib.sha256(msgspec.json.encode(as_edited(entry))).hexdigest()[:32]}"'

@@ -5,6 +5,8 @@ No rule of memory lives here. Pages look; only POSTs change anything.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from typing import Annotated
@@ -101,6 +103,11 @@ def _replaced_by(visit: Visit, entry: Entry) -> Entry | None:
 @ui.get("/entries/{id}")
 def entry(visit: Looks, id: str) -> Response:
     """One entry: what it rests on, what became of it, what it is linked to."""
+    return _entry(visit, id)
+
+
+def _entry(visit: Visit, id: str, status: int = 200, typed: Mapping[str, object] | None = None) -> Response:
+    """The page of an entry; `typed` is an edit that was refused, to be looked at again."""
     memory, store = visit.call.memory, visit.call.memory.engine.store
     found = memory.get(id)
     versions, links = memory.history(id), memory.links(id)
@@ -110,7 +117,9 @@ def entry(visit: Looks, id: str) -> Response:
     neighbours, now = words.neighbours(found, links, others), memory.engine.clock()
     return visit.page(
         "entry.html",
+        status,
         entry=found,
+        typed=typed,
         etag=etag_of(found),
         outdated=words.outdated(found, now),
         replaced=_replaced_by(visit, found),
@@ -128,15 +137,16 @@ def entry(visit: Looks, id: str) -> Response:
 def edit(visit: Changes, id: str) -> Response:
     memory, form = visit.call.memory, visit.form
     expected = memory.get(id)
-    if form.get("etag") != etag_of(expected):
-        raise Conflict("the entry was changed meanwhile (open it again)", status=412)
     tags, joined = expected.tags, ", ".join(expected.tags)
     if _edited(form.get("tags", ""), joined) != joined:
         tags = [tag.strip() for tag in form.get("tags", "").split(",") if tag.strip()]
     text = _edited(form.get("text", ""), expected.text)
     changes = {"text": text, "kind": form.get("kind", expected.kind), "tags": tags}
-    after = memory.engine.changer.edit(id, scope=visit.call.scope, changes=changes, expected=expected)
-    return visit.go(f"{PAGE}entries/{id}", "same" if after == expected else "edited")
+    if form.get("etag") == etag_of(expected):
+        with suppress(Conflict):
+            after = memory.engine.changer.edit(id, scope=visit.call.scope, changes=changes, expected=expected)
+            return visit.go(f"{PAGE}entries/{id}", "same" if after == expected else "edited")
+    return _entry(visit, id, 412, changes)
 
 
 def _edited(sent: str, was: str) -> str:

@@ -168,7 +168,7 @@ class Visits:
         ):
             raise AccessDenied("page: it was opened before the service was started (open it again)")
         ACTOR.set(caller.actor)
-        chosen = {name: value for name in LAYERS if (value := request.query_params.get(name))}
+        chosen: dict[str, str] = {name: value for name in LAYERS if (value := request.query_params.get(name))}
         layers = _layers_of(caller) | {name: (value,) for name, value in chosen.items()}
         if (choice := _choice(layers)) is not None:
             chosen[choice[0]], layers[choice[0]] = choice[1][0], choice[1][:1]
