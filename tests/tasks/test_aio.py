@@ -80,6 +80,16 @@ def test_a_task_from_beginning_to_end(execute: Callable[[Work], Any]) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("way", ["run_task", "matts_parallel"])
+def test_what_is_no_trajectory_is_an_error_of_the_caller(mem: Memory, way: str) -> None:
+    async def agent(_: Work) -> Any:
+        return {"steps": [], "sucess": True}
+
+    with pytest.raises(InvalidInput, match="sucess"):
+        on(mem, lambda bank: getattr(bank, way)(**TASK, execute=agent))
+    assert {task.state for task in ReasoningBank(mem, scope=AGENT).tasks()} == {"abandoned"}
+
+
 def test_every_other_verb_answers(mem: Memory) -> None:
     async def act(bank: AsyncReasoningBank) -> None:
         work = await bank.begin(**TASK)

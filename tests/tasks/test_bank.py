@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -91,10 +91,27 @@ def test_an_exception_is_a_failure_that_is_told_and_kept(bank: ReasoningBank) ->
     assert out.entry_ids
 
 
-def test_what_is_no_trajectory_is_a_failed_attempt_with_the_reason(bank: ReasoningBank) -> None:
-    out = bank.run_task(task_id="t1", query="q", execute=lambda _: 7)
-    assert not out.success
-    assert "InvalidInput" in out.trajectory.error
+@pytest.mark.parametrize("value", [object(), {"steps": [], "sucess": True}, [3], {"used": [-1]}])
+@pytest.mark.parametrize("way", ["run_task", "matts_parallel", "matts_sequential"])
+def test_what_is_no_trajectory_is_an_error_of_the_caller(bank: ReasoningBank, value: object, way: str) -> None:
+    with pytest.raises(InvalidInput, match=r"trajectory|step"):
+        getattr(bank, way)(task_id="t", query="q", execute=lambda _: value)
+    assert {task.state for task in bank.tasks()} == {"abandoned"}
+    assert bank.items() == []
+
+
+def test_an_exception_between_two_steps_is_one_of_the_agent(bank: ReasoningBank) -> None:
+    def steps() -> Iterator[Any]:
+        yield a_call("post", error="415", format="xml")
+        raise RuntimeError("the panel is down")
+
+    out = bank.run_task(task_id="t", query="q", execute=lambda _: steps())
+    assert (out.success, out.trajectory.error) == (False, "RuntimeError: the panel is down")
+
+    def agent(_: Work) -> Any:
+        raise InvalidInput("role", "is empty")
+
+    assert bank.run_task(task_id="t", query="q", execute=agent).state == "reinforced"
 
 
 def test_an_interrupt_leaves_the_task_abandoned_and_goes_on_up(bank: ReasoningBank) -> None:

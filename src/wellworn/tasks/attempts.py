@@ -104,7 +104,8 @@ class Work:
 
 
 Execute = Callable[[Work], Any]
-"""The agent. It may return anything that `trajectory_of` takes. An exception is a failed attempt."""
+"""The agent. It may return anything that `trajectory_of` takes; other values are an error of the caller. An exception is a
+failed attempt."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,17 +217,18 @@ class Attempts:
         return Work(task=task or plan, query=plan.query, stored=stored, recall=recall, previous=previous)
 
     def run(self, work: Work, execute: Execute) -> TaskResult:
-        """Let the agent work, then judge. An exception is a failure; an interrupt leaves the attempt abandoned."""
+        """Let the agent work, then judge. An exception is a failure; an interrupt, or a value that is no trajectory,
+        leaves the attempt abandoned."""
         value, exception = None, None
         try:
             value = execute(work)
             trajectory = trajectory_of(value, query=work.query)
-        except Exception as error:  # an agent that fails is what this learns from
-            exception = error
-            trajectory = bounded(Trajectory(query=work.query, error=f"{type(error).__name__}: {text_of(error)}"))
         except BaseException as error:
-            self.abandon([work], type(error).__name__)
-            raise
+            if not isinstance(error, Exception) or (value is not None and isinstance(error, InvalidInput)):
+                self.abandon([work], type(error).__name__)
+                raise
+            exception = error  # of the agent, perhaps while its steps are read: what this learns from
+            trajectory = bounded(Trajectory(query=work.query, error=f"{type(error).__name__}: {text_of(error)}"))
         task, verdict, fault = work.task, None, "" if work.stored else "the store was not writable"
         try:
             if work.stored:

@@ -156,8 +156,9 @@ class ReasoningBank:
     def run_task(self, *, execute: Execute, k: int | None = None, **task: Unpack[TaskSpec]) -> TaskResult:
         """Retrieve, run, judge, distil, reinforce.
 
-        `execute` gets a `Work` and returns a trajectory, or anything that `trajectory_of` takes. An exception is a
-        failed attempt, reported in the result. A fault of the memory never stops the agent.
+        `execute` gets a `Work` and returns a trajectory, or anything that `trajectory_of` takes; other values raise
+        `InvalidInput`. An exception is a failed attempt, reported in the result. A fault of the memory never stops the
+        agent.
         """
         return self._ended(self._attempts.begin(self._assigned(task, execute, k)), execute)
 
