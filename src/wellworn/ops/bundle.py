@@ -153,12 +153,12 @@ def _log_misfits(bundle: Bundle, home: dict[str, Partition]) -> Iterator[str]:
 def rehomed(bundle: Bundle, scope: Scope) -> Bundle:
     """What a scope takes of it: what is on partitions that the scope sees, or all of one other owner, then at its home.
 
-    Several others and nothing of the scope is an error. What was learned elsewhere is not this scope's: its log stays
-    out, and so do the settings of tenants.
+    A scope without a layer sees its tenant. Several others and nothing of the scope is an error. What was learned elsewhere
+    is not this scope's: its log stays out, and so do the settings of tenants.
     """
-    seen, home = frozenset(scope.partitions()), scope.home()
     held = dict.fromkeys(one.partition for lines in (bundle.entries, bundle.turns) for one in lines)
-    places = {one: one for one in held if one in seen} or dict.fromkeys(held, home)
+    seen = frozenset(scope.partitions()) or frozenset(one for one in held if one.tenant == scope.tenant)
+    places = {one: one for one in held if one in seen} or dict.fromkeys(held, scope.home())
     if len(places) > 1 and not seen.issuperset(places):
         raise TransferError(
             f"the entries are of {len(held)} owners, and none of them is this scope: {_owners(held)}; nothing was changed "
