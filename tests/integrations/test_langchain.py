@@ -265,7 +265,7 @@ def test_settings_are_checked(memory: Memory) -> None:
         RMMMiddleware(memory.for_user("ada"))
     with pytest.raises(InvalidInput, match="tenant"):
         RMMMiddleware(memory, tenant="")
-    with pytest.raises(InvalidInput, match="k"):
+    with pytest.raises(InvalidInput, match="top_m"):
         RMMMiddleware(memory, top_m=0)
 
 
