@@ -960,3 +960,17 @@ def test_words_on_another_topic_count_less() -> None:
         first, *others = mem.recall("Which car is mine?", scope=ADA)
         assert "Volvo" in first.text
         assert all(hit.factors["off_topic"] < 0 for hit in others)
+
+
+def test_another_fact_of_a_forgotten_turn_replaces_nothing() -> None:
+    with Memory(":memory:", background=False) as mem:
+        ada = mem.for_user("ada")
+        ada.session("1").add("user", "I live in Berlin.", at="2026-01-01")
+        ada.reflect()
+        said = "I moved to Paris last week, I live in Paris now. I have a dog called Rex."
+        ada.session("2").add("user", said, at="2026-02-01")
+        ada.reflect()
+        paris = [one.id for one in ada.entries() if one.kind != "episode" and "Paris" in one.text]
+        assert paris
+        ada.forget(paris, turns=True)
+        assert {one.state for one in ada.entries(state=["active", "superseded"]) if "Berlin" in one.text} == {"active"}

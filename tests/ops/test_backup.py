@@ -14,7 +14,7 @@ import pytest
 
 from wellworn.core.errors import InvalidInput, StoreError, TransferError, WellwornError, WrongKey
 from wellworn.memory import Memory
-from wellworn.ops.backup import check, list_backups, restore
+from wellworn.ops.backup import check, list_backups, name_of, restore
 from wellworn.ops.doctor import rescue
 from wellworn.store.sqlite import SqliteStore
 from wellworn.store.sqlite.driver import encrypt_file, key_of
@@ -115,6 +115,26 @@ def test_backups_of_an_older_release_go_after_an_erasure(filled: Path, tmp_path:
         done = memory.admin.backup(None if linked else folder)
     assert (len(done.removed), done.kept, done.unsure) == (2, 1, ())
     assert len([*folder.iterdir()]) == 1
+
+
+def test_a_change_of_the_folder_does_not_hide_older_backups(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with opened(Path("memory.db")) as memory:
+        memory.admin.backup()
+        monkeypatch.chdir("/")
+        memory.admin.erase(scope=EVE)
+        assert len(memory.admin.backup().removed) == 1
+    assert len(list_backups(tmp_path / "memory.db.backups")) == 1
+
+
+@pytest.mark.parametrize("other", ["postgres://ww@db/app", "postgresql://ww:pw@db:5432/app?pool_size=5"])
+def test_backups_of_a_database_are_found_however_its_url_is_spelled(other: str) -> None:
+    assert (name_of(other), name_of("postgresql://db/app?schema=b")) == (
+        name_of("postgresql://db/app"),
+        "db-5432-app-b",
+    )
 
 
 def test_a_file_that_was_moved_with_its_backups_keeps_them(tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ def test_an_entry_is_read_once_and_again_when_it_has_changed(disk: Disk) -> None
 
 
 def test_the_cache_keeps_to_its_size_in_bytes(disk: Disk) -> None:
-    cache = cache_of(disk, max_bytes=50_000)
+    cache = cache_of(disk, max_bytes=10_000)
     disk.entries[0] = make_entry("0", text="x" * 100_000)
     assert cache.read([0], [1])[0].text == "x" * 100_000
     assert len(cache) == 0

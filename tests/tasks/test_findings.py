@@ -127,6 +127,8 @@ def test_a_look_that_answers_no_is_no_failure(command: str, output: str) -> None
         ("diff -z a b", "diff: invalid option -- 'z'"),
         ("docker ps", "Cannot connect to the Docker daemon"),
         ("kubectl get pods", "error: You must be logged in to the server"),
+        ("kubectl get pods", "The connection to the server localhost:8080 was refused"),
+        ("gh pr list", "HTTP 401: Bad credentials"),
     ],
 )
 def test_a_look_that_was_refused_is_one(command: str, output: str) -> None:

@@ -250,7 +250,8 @@ def _drawn_from(tx: Tx, partitions: Sequence[Partition], ids: Sequence[str]) -> 
 
 def _said_in(tx: Tx, partitions: Sequence[Partition], ids: Sequence[str]) -> list[str]:
     """The episodes of the turns that these memories rest on."""
-    targets = {link.target for link in tx.links(ids, types=["derived_from"]) if link.source in ids}
+    own = {*ids}
+    targets = {link.target for link in tx.links(ids, types=["derived_from"]) if link.source in own}
     return [id for id, entry in tx.get(partitions, sorted(targets)).items() if entry.kind == "episode"]
 
 

@@ -12,8 +12,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 
 from wellworn.core.errors import InvalidInput
+from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, Link
-from wellworn.ingest.replaces import SURE, says_more
+from wellworn.ingest.replaces import SURE, probability, says_more
 from wellworn.store.events import Event, audit
 from wellworn.store.port import StoreReader, Tx
 
@@ -30,14 +31,14 @@ def replace_older(tx: Tx, rivals: Sequence[tuple[Entry, float]], new: Entry, now
     """
     there = tx.get([new.partition], [old.id for old, _ in rivals])
     links: list[Link] = []
-    for seen, probability in rivals:
+    for seen, chance in rivals:
         old = there.get(seen.id)
         if old is None or old.text != seen.text or old.state != "active" or old.valid_to is not None:
             continue
         if old.valid_from > new.valid_from:  # it begins later: it is the older news
             continue
-        if probability < SURE:
-            doubt = round(probability, 4)
+        if chance < SURE:
+            doubt = round(chance, 4)
             links.append(
                 Link(source=new.id, target=old.id, type="contradicts", confidence=doubt, automatic=True, created_at=now)
             )
@@ -119,22 +120,36 @@ def hold_again(tx: Tx, old: Entry, new: Entry, now: datetime) -> None:
                 _restore(tx, one, now)
 
 
+_DATE = regex(r" \(\d[^()]*\)")
+"""What reflection adds to "last week"."""
+
+
 def replaced_by(tx: Tx, gone: Set[str]) -> dict[str, set[str]]:
     """What entries that go have replaced, each with the ids of what stands for them then: other entries that replace it,
-    what replaced those that go, and memories that were derived from them."""
+    what replaced those that go, and memories that were derived from them and say what replaced it."""
     links = tx.links(sorted(gone), types=["supersedes", "derived_from"])
     olds = {link.target for link in links if link.type == "supersedes" and link.source in gone} - gone
-    newer = defaultdict[str, set[str]](set)
-    for link in (*links, *tx.links(sorted(olds), types=["supersedes"])) if olds else ():
-        if link.type == "supersedes" or link.target in gone:
-            newer[link.target].add(link.source)
+    if not olds:
+        return {}
+    newer, told = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
+    for link in (*links, *tx.links(sorted(olds), types=["supersedes", "derived_from"])):
+        (newer if link.type == "supersedes" else told)[link.target].add(link.source)
+    entries = tx.get(None, sorted({*olds, *chain(*told.values())}))
+    texts = {id: _DATE.sub("", one.text) for id, one in entries.items()}
+
+    def stands_for(new: str, old: str) -> bool:
+        before = [texts[one] for one in (old, *told[old]) if one in texts]
+        return new in texts and any(probability(one, texts[new], spoken=True) >= SURE for one in before)
+
     found: dict[str, set[str]] = {}
     for old in sorted(olds):
         seen, ahead = {old}, [old]
         while ahead:
-            more = newer[ahead.pop()] - seen
+            last = ahead.pop()
+            drawn = told[last] - gone if last in gone else ()
+            more = newer[last].union(one for one in drawn if stands_for(one, old))
+            ahead += (more - seen) & gone
             seen |= more
-            ahead += more & gone
         found[old] = seen - gone - {old}
     return found
 

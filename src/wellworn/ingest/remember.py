@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -231,10 +231,14 @@ def _keep_replacing(tx: Tx, records: Sequence[NewEntry], replaced: Sequence[Riva
 
 def _strengthen(tx: Tx, same: Entry, record: NewEntry, now: datetime) -> None:
     stronger = strengthened(same, record.entry, now)
+    told = any(
+        getattr(stronger, name) != getattr(same, name) for name in ("trust", "valid_from", "valid_to", "metadata")
+    )
+    change = "edited" if told else None  # what was only counted is no other state
     if stronger.tags == same.tags:
-        tx.update(stronger, change=None)
+        tx.update(stronger, change=change)
     else:  # tags are words that can be found, so the index is new; the vector is of the same text
-        tx.update(stronger, change=None, index=record_of(stronger), vector=record.vector)
+        tx.update(stronger, change=change, index=record_of(stronger), vector=record.vector)
 
 
 def strengthened(entry: Entry, again: Entry, now: datetime) -> Entry:
@@ -254,14 +258,16 @@ def strengthened(entry: Entry, again: Entry, now: datetime) -> Entry:
     read_again = again.turn_refs and (again.session_id, again.turn_refs) == (entry.session_id, entry.turn_refs)
     if read_again or text_hash(entry.text) != text_hash(again.text):
         return stronger
-    ends = [end for end in (entry.valid_to, again.valid_to) if end is not None]
-    own = entry.kind in SHAREABLE  # then it tells of its origin, which is not that of another
+    ends, metadata = [end for end in (entry.valid_to, again.valid_to) if end is not None], entry.metadata
+    if entry.kind not in SHAREABLE:  # else it tells of its origin, which is not that of another
+        with suppress(InvalidInput):  # both together are too large
+            metadata = CHECKS["metadata"](again.metadata | entry.metadata)
     return replace(
         stronger,
         trust=again.trust,
         valid_from=min(entry.valid_from, again.valid_from),
         valid_to=max(ends) if len(ends) == 2 else None,
-        metadata=entry.metadata if own else CHECKS["metadata"](again.metadata | entry.metadata),
+        metadata=metadata,
     )
 
 

@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
+from urllib.parse import parse_qsl, urlsplit
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, StoreError, TransferError
@@ -80,7 +81,20 @@ def name_of(location: str | Path) -> str:
     """What the backups of a store are called: as its file, or as its database."""
     if "://" not in str(location):
         return Path(os.path.realpath(location)).stem
-    return re.sub(r"\W+", "-", str(location).split("://", 1)[1]).strip("-")
+    return re.sub(r"\W+", "-", _database(str(location))).strip("-")
+
+
+def _database(url: str) -> str:
+    """What tells a database from others, however its URL is spelled: host, port, name and schema."""
+    parts = urlsplit(url)
+    given = dict(parse_qsl(parts.query))
+    host, port = parts.hostname or given.get("host", ""), parts.port or given.get("port", 5432)
+    return f"{host}:{port}{parts.path}/{given.get('schema', '')}"
+
+
+def _place(store: SqlStore) -> str | Path:
+    """The file itself, which stays the same after a change of the folder, or the URL."""
+    return store.path if isinstance(store, SqliteStore) else store.location
 
 
 def create(
@@ -91,14 +105,13 @@ def create(
     store.model()  # says that the store is closed, if it is
     if not isinstance(store, SqlStore) or store.location == ":memory:":
         raise InvalidInput("backup", f"{store.location!r} is not a file", "open the memory with a path")
-    folder, name = folder or folder_of(store.location), name_of(store.location)
+    place = _place(store)
+    folder, name = folder or folder_of(place), name_of(place)
     if keep is not None and keep < 1:
         raise InvalidInput("keep", f"{keep} would keep none", "give at least 1")
     named = [one for one in list_backups(folder) if one.name == name]
-    shared = not _is_own(folder, store.location) and any(
-        one.store not in ("", _place_of(store.location)) for one in named
-    )
-    before = [one for one in list_backups(folder, store.location) if one.store or not shared]
+    shared = not _is_own(folder, place) and any(one.store not in ("", _hash_of(place)) for one in named)
+    before = [one for one in list_backups(folder, place) if one.store or not shared]
     if every is not None and before and now - before[0].created_at < every:
         return BackedUp(made=None, kept=len(before))
     try:
@@ -137,7 +150,7 @@ def list_backups(folder: Path, of: str | Path | None = None) -> list[Backup]:
         except (TransferError, OSError):
             continue
     if of is not None:
-        own, places, name = _is_own(folder, of), ("", _place_of(of)), name_of(of)
+        own, places, name = _is_own(folder, of), ("", _hash_of(of)), name_of(of)
         found = [one for one in found if one.name == name and (own or one.store in places)]
     return sorted(found, key=lambda one: one.created_at, reverse=True)
 
@@ -147,8 +160,8 @@ def _is_own(folder: Path, location: str | Path) -> bool:
     return "://" not in str(location) and folder.resolve() == folder_of(location)
 
 
-def _place_of(location: str | Path) -> str:
-    place = location if "://" in str(location) else os.path.realpath(location)
+def _hash_of(location: str | Path) -> str:
+    place = _database(str(location)) if "://" in str(location) else os.path.realpath(location)
     return hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
 
 
@@ -196,7 +209,7 @@ def _made(store: SqlStore, folder: Path, name: str, now: datetime) -> Backup:
             bytes=copy.stat().st_size,
             sha256=digest,
             encrypted=store.encrypted,
-            store=_place_of(store.location),
+            store=_hash_of(_place(store)),
         )
         values = {key: value for key, value in to_plain(backup).items() if key != "path"}
         with beside(path) as out, copy.open("rb") as file:

@@ -50,6 +50,8 @@ _DOES = frozenset(
     """.split()  # noqa: SIM905
 )
 _VERBS = _DOES.union(_RUNS, _SHOWS, *_LOOKS_AT.values())
+MOST_WORDS = 50
+"""Words of a command that are looked at for its verb."""
 MOST_GROUPS = 2
 """Words before the verb of a sub-command, as in `gcloud compute instances list`."""
 _SOME = r"[1-9]\d*"
@@ -109,6 +111,7 @@ _WRONG_CALL = regex(
     re.IGNORECASE | re.VERBOSE,
 )
 _COMPLAINS = regex(r"^(?:\S+: )?(?:error|fatal|cannot|can't|could not|unable|failed)\b", re.IGNORECASE | re.MULTILINE)
+_ANSWERS = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "diff", "cmp", "test", "[", "pgrep", "which"})
 _CHECKS = regex(
     r"""
       \b(?:
@@ -188,8 +191,13 @@ def reports_findings(command: str, output: str, exit_code: int | None = None) ->
     found = _FINDINGS.search(output[-TAIL_CHARS:]) is not None
     if found or refuses_call(output, exit_code):
         return found
-    looked = exit_code in (None, 1) and all(map(looks, programs(command))) and not _COMPLAINS.search(output)
-    return looked or checks(command) is not None
+    looked, made = exit_code in (None, 1) and not _COMPLAINS.search(output), programs(command)
+    return (looked and bool(made) and all(map(looks, made)) and _answers(made[-1])) or checks(command) is not None
+
+
+def _answers(program: Program) -> bool:
+    """Whether a program answers no with the exit code 1."""
+    return program[0] in _ANSWERS or program[:2] in (("git", "diff"), ("git", "grep"))
 
 
 def refuses_call(output: str, exit_code: int | None = None) -> bool:
@@ -239,7 +247,7 @@ def _sub_command(words: list[tuple[str, bool]], *, inside: bool = False) -> list
     Such a word is the value of the option where a verb follows. A name such as `test` can be either, and counts as the
     verb if there is no other. Without any verb nothing is left out, so that different commands stay different.
     """
-    verbs, sure, groups = list[int](), list[int](), 0
+    words, verbs, sure, groups = words[:MOST_WORDS], list[int](), list[int](), 0
     for place, (word, valued) in enumerate(words):
         verb = word.split("-")[0] in _VERBS and (inside or groups <= MOST_GROUPS)
         named = _CHECKS.match(word) or (inside and word in _LOOKS)
