@@ -129,12 +129,19 @@ def test_a_change_of_the_folder_does_not_hide_older_backups(
     assert len(list_backups(tmp_path / "memory.db.backups")) == 1
 
 
-@pytest.mark.parametrize("other", ["postgres://ww@db/app", "postgresql://ww:pw@db:5432/app?pool_size=5"])
-def test_backups_of_a_database_are_found_however_its_url_is_spelled(other: str) -> None:
-    assert (name_of(other), name_of("postgresql://db/app?schema=b")) == (
-        name_of("postgresql://db/app"),
-        "db-5432-app-b",
-    )
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("postgresql://db/app", "db-app"),
+        ("postgres://ww@DB/app", "db-app"),
+        ("postgresql://ww:pw@db:5432/app?pool_size=5", "db-app"),
+        ("postgresql:///app?host=db", "db-app"),
+        ("postgresql://db/app?schema=b", "db-app-b"),
+        ("postgresql://ww@a:5433,b:5432/app", "a-5433-b-app"),
+    ],
+)
+def test_backups_of_a_database_are_found_however_its_url_is_spelled(url: str, name: str) -> None:
+    assert name_of(url) == name
 
 
 def test_a_file_that_was_moved_with_its_backups_keeps_them(tmp_path: Path) -> None:

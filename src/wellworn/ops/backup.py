@@ -85,11 +85,11 @@ def name_of(location: str | Path) -> str:
 
 
 def _database(url: str) -> str:
-    """What tells a database from others, however its URL is spelled: host, port, name and schema."""
+    """What tells a database from others, however its URL is spelled: hosts with their ports, name and schema."""
     parts = urlsplit(url)
     given = dict(parse_qsl(parts.query))
-    host, port = parts.hostname or given.get("host", ""), parts.port or given.get("port", 5432)
-    return f"{host}:{port}{parts.path}/{given.get('schema', '')}"
+    hosts = parts.netloc.rpartition("@")[2] or f"{given.get('host', '')}:{given.get('port', 5432)}"
+    return f"{hosts.lower().replace(':5432', '')}{parts.path}/{given.get('schema', '')}"
 
 
 def _place(store: SqlStore) -> str | Path:
