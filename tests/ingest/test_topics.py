@@ -52,6 +52,7 @@ def test_statements_on_one_topic_agree_without_a_common_word() -> None:
         ("All my logins are in Dashlane.", "Autofill comes from Keeper these days."),
         ("My editor is Emacs.", "I've got Kakoune set as the default editor."),
         ("We sit on the fifth floor, beside the printers.", "I sit on the eleventh floor."),
+        ("I work at Norsk Bergverk.", "I started at Aker last week, still a geologist."),
     ],
 )
 def test_a_statement_replaces_another_on_its_topic(old: str, new: str) -> None:
@@ -67,6 +68,8 @@ def test_a_statement_replaces_another_on_its_topic(old: str, new: str) -> None:
         ("My daughter's name is Ida.", "My son's name is Per."),
         ("I have a cat called Mia.", "My dog Rex has died."),
         ("We have a goldfish called Bubbles.", "Our hamster Hugo passed away."),
+        ("I drive a Volvo.", "I bought a Tesla, still have the Volvo."),
+        ("I am a geologist.", "I started at Aker last week, still a geologist."),
     ],
 )
 def test_of_some_things_there_are_several(old: str, new: str) -> None:

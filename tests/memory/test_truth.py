@@ -464,6 +464,8 @@ def test_a_part_that_a_change_leaves_is_still_found() -> None:
             "Who was my girlfriend before Mia?",
             "is Jo",
         ),
+        (["I have a cat called Mia.", "My dog Rex is five.", "My dog Rex has died."], "What's my cat called?", "Mia"),
+        (["I'm a geologist at Norsk.", "I started at Aker, still a geologist."], "Where do I work?", "Aker"),
         (["My car is a Fiat.", "I sold the Fiat and bought a Seat."], "What was my car before the Seat?", "is a Fiat"),
     ],
 )

@@ -114,6 +114,13 @@ def _apart(one: frozenset[str], other: frozenset[str]) -> bool:
     return bool(one and other and one.isdisjoint(other)) and _nearness(one, other) < _SAME_USE
 
 
+def _ends_another(before: Statement, after: Statement) -> bool:
+    """Whether it only tells the end of something named, and the old statement names something else: "My dog Rex has died"
+    leaves "I have a cat called Mia" as it is."""
+    names = after.names & after.ended
+    return after.only_ends and bool(names and before.names) and names == after.names and before.names.isdisjoint(names)
+
+
 @lru_cache(maxsize=2048)
 def _nearness(one: frozenset[str], other: frozenset[str]) -> float:
     first, second = (embedder().embed_query(" ".join(sorted(some))) for some in (one, other))
@@ -135,11 +142,13 @@ def _same_owner(before: Statement, after: Statement) -> bool:
 
 def may_follow(old: Statement, new: Statement) -> bool:
     """Whether a new statement says what is so, and may be about the same owner as an old one."""
-    return new.states and _is_news(new) and _same_owner(old, new) and not _apart(old.of_what, new.of_what)
+    return new.states and _is_news(new, old) and _same_owner(old, new) and not _apart(old.of_what, new.of_what)
 
 
-def _is_news(after: Statement) -> bool:
-    return after.is_so and not after.besides
+def _is_news(after: Statement, before: Statement | None = None) -> bool:
+    """Whether it says what is so, and not that the old statement, if there is one, holds on."""
+    stays = before is not None and not after.stays.isdisjoint({*map(stem, before.names)} or before.content)
+    return after.is_so and not after.besides and not stays
 
 
 def _told_by_subject(old: Statement, new: Statement) -> tuple[Statement, Statement]:
@@ -171,7 +180,7 @@ def _most(before: Statement, after: Statement) -> float:
     what was or may be; nor where both merely tell what happened, or of things of which one has many: there the newer may come first."""
     if not _english(before, after) and not _share_words(before, after):
         return MAYBE
-    if _apart(before.of_what, after.of_what):
+    if _apart(before.of_what, after.of_what) or _ends_another(before, after):
         return 0.0
     on_topic, several = _on_one_topic(before, after)
     ends, same, english = before.names & after.ended, agreement(before, after), _english(before, after)
@@ -190,7 +199,7 @@ def _most(before: Statement, after: Statement) -> float:
     within = any(stems <= shared for one in (before, after) for stems in one.thing_stems)
     moved = after.tells_change and any(name[0].isalpha() for name in before.names & after.names)
     if before.things and after.things and not (alike or within or moved):
-        return _UNSURE
+        return _HOLDS_ON
     one_matter = (
         alike or ends or same >= _SAME_TOPIC or _share(before.result_words, after.result_words) >= _HALF or not english
     )
@@ -287,7 +296,7 @@ def _probability(
     states = states or stated or (spoken and _on_one_topic(before, after)[0])
     asserts = after.asserts and before.asserts and states
     # What costs least comes first: most pairs have nothing to do with each other.
-    if not (asserts or stated or spoken) or not (_is_news(after) and _same_owner(before, after)):
+    if not (asserts or stated or spoken) or not (_is_news(after, before) and _same_owner(before, after)):
         return 0.0
     news = after.tells_change or not after.names or bool(after.names - before.names)
     if not news or not (most := _most(before, after)):

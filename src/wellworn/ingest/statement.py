@@ -67,8 +67,11 @@ _NOT_SO = regex(
     re.I,
 )
 """What was or may be does not replace what is, and is not replaced."""
-_BESIDES = regex(r"\b(?:still|also|too(?=\W*$|[.,;!])|as well|besides|in addition|another|a second)\b", re.I)
+_BESIDES = regex(
+    r"\b(?:(?<!, )still|still(?=\W*$)|also|too(?=\W*$|[.,;!])|as well|besides|in addition|another|a second)\b", re.I
+)
 """The old one holds too."""
+_STAYS = regex(r", still\b([^.!?;]*)", re.I)
 _OF_TODAY = regex(
     r"^(?!.*\b(?:got|turned|became|born|laid off)\b).*(?<!from )(?<!of )(?<!since )(?<!starting )(?<!is )(?<!are )"
     r"\b(?:today|tonight|tomorrow|last night|this (?:week|weekend|month|morning|afternoon|evening|\w+day))\b",
@@ -307,6 +310,11 @@ class Statement:
     def besides(self) -> bool:
         """It leaves what was said before as it is."""
         return bool(_BESIDES.search(self.said)) or any(changes([word]) for word in _NOT.findall(self.said))
+
+    @cached_property
+    def stays(self) -> frozenset[str]:
+        """What it says to hold on beside its news: "I started at Aker, still as a cook"."""
+        return frozenset(map(stem, words(" ".join(_STAYS.findall(self.said)))))
 
     @cached_property
     def momentary(self) -> bool:
