@@ -165,6 +165,8 @@ def test_sessions(mem: Subject) -> None:
     session = mem.session("talk/1 of 2")
     first = session.add("user", "I live in Oslo.", at="2026-05-01")
     more = session.add_turns([("assistant", "Noted."), ("user", "My sister is called Hana.")])
+    with pytest.raises(InvalidInput, match="is not a role and a text"):
+        session.add_turns([{"role": "user", "content": "My brother is called Per."}])
     assert [turn.text for turn in session.turns()] == ["I live in Oslo.", "Noted.", "My sister is called Hana."]
     assert [turn.entry_id for turn in session.turns()] == [first, *(entry.id for entry in more)]
     assert mem.sessions() == ["talk/1 of 2"]

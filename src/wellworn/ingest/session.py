@@ -15,7 +15,7 @@ from wellworn.ingest.outdate import replace_older
 from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.terms import content_hash, content_words, terms, thread_of
 from wellworn.ingest.utterance import ASSISTANT_ROLES, telling_words
-from wellworn.ingest.validate import Draft, TimeLike, checked_line, checked_seconds, checked_session_id
+from wellworn.ingest.validate import Draft, TimeLike, checked_line, checked_seconds, checked_session_id, checked_turns
 from wellworn.store.port import NewEntry, Store, Tx
 
 REMEMBERED_TURNS = 4
@@ -164,7 +164,7 @@ class Session:
 
     def add_turns(self, turns: Sequence[tuple[str, str]], *, tags: Sequence[str] = ()) -> list[Entry]:
         """Add several turns, each a role and a text, in one durable write. Returns their episode entries."""
-        drafts = [self.writer.draft(role, text, tags=tags) for role, text in turns]
+        drafts = [self.writer.draft(role, text, tags=tags) for role, text in checked_turns(turns)]
         return self.writer.write(self.writer.ready(drafts)) if drafts else []
 
     def end(self, *, wait: float = 0.0) -> Job | None:

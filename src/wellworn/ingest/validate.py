@@ -311,6 +311,15 @@ def checked_ids(values: object, name: str = "ids") -> list[str]:
     return list(dict.fromkeys(checked_id(value) for value in _listed(name, values, name)))
 
 
+def checked_turns(turns: object) -> list[tuple[str, str]]:
+    """What was said, each a role and a text."""
+    listed = _listed("turns", turns, "turns", as_in := "as in [('user', 'I moved to Bergen.')]")
+    for turn in listed:
+        if not isinstance(turn, tuple | list) or len(turn) != 2:
+            raise InvalidInput("turns", f"{shown(turn)} is not a role and a text", as_in)
+    return [(role, text) for role, text in listed]
+
+
 def checked_pairs(pairs: object) -> list[tuple[str, list[str]]]:
     """Queries, each with the ids of its right entries."""
     listed = _listed("pairs", pairs, "pairs", "as in [['query', ['id']]]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
@@ -49,28 +50,29 @@ class Truth:
 
     def replaced(self, partition: Partition, records: Sequence[NewEntry]) -> list[list[tuple[Entry, float]]]:
         """For each record the earlier entries that it may replace, with the probability of each."""
-        states = [_states(record) for record in records]
-        asked = [number for number, record in enumerate(records) if states[number] and _may_replace(record)]
+        stating = [number for number, record in enumerate(records) if _states(record)]
+        asked = [number for number in stating if _may_replace(records[number])]
         found: list[list[tuple[Entry, float]]] = [[] for _ in records]
         if not asked or not self._ram.may_load(partition, LARGEST_BANK):
             return found
         count = NEAREST if len(records) <= FEW_TEXTS else NEAREST_OF_MANY
         near = self._near(partition, [records[number] for number in asked], count)
+        vectors = _stacked([records[number].vector for number in stating])
         for number, stored in zip(asked, near, strict=True):
-            new = records[number]
-            given = [
-                (_cosine(other, new), other.entry) for other, one in zip(records[:number], states, strict=False) if one
-            ]
-            if new.entry.thread is not None and corrects(new.entry.text):
-                said = [*self._said_before(partition, new), *(one for _, one in given)]
-                before = [one for one in said if one.thread == new.entry.thread][-1:]
-                found[number] = [(one, self._most) for one in before if _comparable(one, new.entry)]
+            new, place = records[number].entry, bisect_left(stating, number)
+            given = [records[other].entry for other in stating[:place]]
+            if new.thread is not None and corrects(new.text):
+                said = [*self._said_before(partition, records[number]), *given]
+                before = [one for one in said if one.thread == new.thread][-1:]
+                found[number] = [(one, self._most) for one in before if _comparable(one, new)]
                 continue
-            nearest = sorted([*stored, *given], key=lambda pair: -pair[0])[:count]
+            cosines = vectors[:place] @ vectors[place]
+            best = [(float(cosines[other]), given[other]) for other in np.argsort(-cosines, kind="stable")[:count]]
+            nearest = sorted([*stored, *best], key=lambda pair: -pair[0])[:count]
             rivals = [
-                (old, min(self._most, _chance(old, new.entry, cosine if self._fitted else None)))
+                (old, min(self._most, _chance(old, new, cosine if self._fitted else None)))
                 for cosine, old in nearest
-                if _comparable(old, new.entry)
+                if _comparable(old, new)
             ]
             found[number] = sorted([r for r in rivals if r[1] >= MAYBE], key=lambda r: -r[1])[:MOST_RIVALS]
         return found
@@ -158,8 +160,10 @@ def _states(record: NewEntry) -> bool:
     return entry.kind in _COMPARED and len(entry.text) <= LONGEST_CHARS and not record.index.traits & SILENT
 
 
-def _cosine(one: NewEntry, other: NewEntry) -> float:
-    return 0.0 if one.vector is None or other.vector is None else float(one.vector @ other.vector)
+def _stacked(vectors: Sequence[Matrix | None]) -> Matrix:
+    """A row for each vector, of zeros where there is none."""
+    size = next((len(vector) for vector in vectors if vector is not None), 1)
+    return np.stack([np.zeros(size, dtype=np.float32) if vector is None else vector for vector in vectors])
 
 
 def _may_replace(record: NewEntry) -> bool:

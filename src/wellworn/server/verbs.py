@@ -28,6 +28,7 @@ from wellworn.ingest.validate import (
     checked_metadata,
     checked_path,
     checked_progress,
+    checked_turns,
     drafts_of,
     of_item,
     shown,
@@ -225,7 +226,9 @@ def add(given: Given) -> Flow[str]:
 
 @verb(Session.add_turns)
 def add_turns(given: Given) -> Flow[list[Entry]]:
-    turns = [{"role": role, "text": text, "tags": given.all["tags"]} for role, text in given.all["turns"]]
+    turns = [
+        {"role": role, "text": text, "tags": given.all["tags"]} for role, text in checked_turns(given.all["turns"])
+    ]
     entries = list[Entry]()
     for start in range(0, len(turns), PAGE):
         found: wire.EntryList = yield _turns(given, turns[start : start + PAGE])
