@@ -182,6 +182,8 @@ def _most(before: Statement, after: Statement) -> float:
         return MAYBE
     if _apart(before.of_what, after.of_what) or _ends_another(before, after):
         return 0.0
+    if before.part and after.part and before.part != after.part:
+        return 0.0
     on_topic, several = _on_one_topic(before, after)
     ends, same, english = before.names & after.ended, agreement(before, after), _english(before, after)
     unrelated = same < _OTHER_TOPICS and min(before.topics.sum(), after.topics.sum()) > HAS_TOPIC

@@ -107,6 +107,7 @@ _WHERE = regex(
     r"\bin (?:the |our |my )?([\w.-]+(?: files?| code| folders?| projects?)|[\w.-]*/[\w./-]*|production|staging|development|tests?|ci)(?!\w)",
     re.I,
 )
+_PART = regex(r"\W*(?:the |our )?([a-z]\w*(?:[-_./]\w+)+)\b", re.I)
 _QUALIFIED = regex(r"\b(my |our |the |an? )(?:new |old |own )?([a-z-]+) (?=([a-z]+)\b)")
 _NO_KIND = lists.NEW_WORDS | {"old", "former", "first", "second", "next", "last", "best", "whole"}
 _LIST = regex(r"\w, [^,.;:]{1,30}?,? and \w")
@@ -224,6 +225,12 @@ class Statement:
             if lists.STOP_WORDS.isdisjoint((which, kind)) and which not in _NO_KIND and not changes([which]):
                 found.append((mine.strip() in ("my", "our"), stem(which), stem(kind)))
         return found
+
+    @cached_property
+    def part(self) -> str | None:
+        """The part of a program that it is about: "billing-api runs …"."""
+        found = _PART.match(self.said)
+        return found and found[1].lower()
 
     @cached_property
     def amount_of(self) -> frozenset[str]:
