@@ -25,6 +25,7 @@ from wellworn.store.port import Selection, Store
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 Vector = npt.NDArray[np.float32]
+_SUGGESTS = np.uint8(Trait.ASKS | Trait.ASSISTANT)
 _NO_STATEMENT = np.uint8(Trait.ASKS | Trait.REACTS)
 
 
@@ -126,9 +127,10 @@ class Bank:
         ]
         return masks[0] if len(masks) == 1 else np.concatenate([np.zeros(0, dtype=bool), *masks])
 
-    def stating(self) -> Mask | None:
-        """Rows that state something: turns that only ask or react are no hits; None when all rows do."""
-        masks = [one.answer("stating", partial(_stating, one)) for one, _ in self.filled]
+    def stating(self, *, asks_assistant: bool = False) -> Mask | None:
+        """Rows that state something: turns that only ask or react are no hits; None when all rows do. An assistant suggests
+        by asking too: "How about Rome?"."""
+        masks = [one.answer(f"stating {asks_assistant}", partial(_stating, one, asks_assistant)) for one, _ in self.filled]
         if all(mask.all() for mask in masks):
             return None
         return masks[0] if len(masks) == 1 else np.concatenate(masks)
@@ -157,9 +159,11 @@ def _live(partition: PartitionIndex, micros: int, *, outdated: bool) -> Mask:
     return live
 
 
-def _stating(partition: PartitionIndex) -> Mask:
-    stating: Mask = ((partition.traits & _NO_STATEMENT) == 0) & partition.alive
-    return stating
+def _stating(partition: PartitionIndex, asks_assistant: bool) -> Mask:
+    stating: Mask = (partition.traits & _NO_STATEMENT) == 0
+    if asks_assistant:
+        stating |= (partition.traits & _SUGGESTS) == _SUGGESTS
+    return stating & partition.alive
 
 
 def _wanted(partition: PartitionIndex, filters: Filters, store: Store) -> Mask:

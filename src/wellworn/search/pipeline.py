@@ -25,7 +25,7 @@ from wellworn.core.values import KINDS, Cost, Entry, Factor, Hit, Partition, Rec
 from wellworn.ingest.replaces import forget_statements
 from wellworn.ingest.scrub import NO_SCRUBBING, Scrubbing
 from wellworn.ingest.terms import forget_words, read_question
-from wellworn.ingest.utterance import asks_for_all, plainly
+from wellworn.ingest.utterance import asks_assistant, asks_for_all, plainly
 from wellworn.ingest.validate import checked_k, checked_query
 from wellworn.learning.learner import Learner, Serving
 from wellworn.learning.ranker import MAX_CORRECTION
@@ -225,7 +225,7 @@ class Searcher:
             bank=bank,
             profile=self._profile,
             live=live,
-            eligible=_both(_both(live, wanted), bank.stating()),
+            eligible=_both(_both(live, wanted), bank.stating(asks_assistant=asks_assistant(ask.query))),
             moment=moment,
             candidates=max(self._profile.candidates, 2 * ask.k),
             learns=self._learner is not None,
