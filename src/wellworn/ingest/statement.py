@@ -61,7 +61,7 @@ SPEAKER = ACTOR | {"my", "our", "mine"}
 
 _NOT_SO = regex(
     r"\b(?:used to|früher|damals|antes|autrefois|as a (?:kid|child|student)|back (?:then|when|at)|when i was|years ago|before that"  # it was
-    r"|might|(?:i|we) (?:may|could)|would|maybe|perhaps|imagine|if (?:i|we)|i['’]d (?:love|like)|(?:some|one|some )day"
+    r"|might|(?:i|we) (?:may|could)|would(?! you)|should|maybe|perhaps|imagine|if (?:i|we)|i['’]d (?:love|like)|(?:some|one|some )day"
     r"|nearly|almost|about to|close to|plan(?:ned|ning)? to|(?:i|we) (?:plan(?! on \w+day)|hope|want|wish|intend)|hoping to"  # it may be
     r"|consider(?:ing)?|appl(?:y|ied|ying)|mind to|thinking (?:about|of)|decid\w+ against)\b",
     re.I,

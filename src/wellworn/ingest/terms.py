@@ -313,6 +313,9 @@ def read_question(query: str) -> Question:
     beside = {*_TIME_WORDS, *_WHAT_IS_MY.findall(query.lower())} if plain and plain[0] in _ASKS_WHICH else ()
     foreign = len(FOREIGN_WORDS.intersection(plain)) > len(ENGLISH_WORDS.intersection(plain))
     names = [] if foreign else names_in(query)  # German writes all things like names
+    if foreign:
+        form = {_term(word) for word in plain if word in FOREIGN_WORDS}
+        found = [term for term in found if term not in form] or found
     told = {term: [one for one in _related().get(term, ()) if one not in found] for term in found}
     return Question(
         terms=list(dict.fromkeys(found)),
