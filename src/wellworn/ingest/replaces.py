@@ -118,7 +118,7 @@ def _ends_another(before: Statement, after: Statement) -> bool:
     """Whether it only tells the end of something named, and the old statement names something else: "My dog Rex has died"
     leaves "I have a cat called Mia" as it is."""
     names = after.names & after.ended
-    return after.only_ends and bool(names and before.names) and names == after.names and before.names.isdisjoint(names)
+    return after.only_ends and bool(names and before.names) and names == after.names and before.names.isdisjoint(after.ended)
 
 
 @lru_cache(maxsize=2048)

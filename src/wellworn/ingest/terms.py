@@ -300,6 +300,9 @@ _ABOUT_PAST = regex(
 )
 
 
+_WHICH = regex(r"^\W*(?:which|what)\s+([^\W_]+)")
+
+
 @cache
 def _related() -> dict[int, list[int]]:
     return {_term(asked): [_term(word) for word in told] for asked, told in RELATED.items()}
@@ -311,6 +314,7 @@ def read_question(query: str) -> Question:
     plain = words(_ASKS_NAME.sub(r"\1", query))
     found = [term for word in plain if (term := _term(word))] or [hash64(word) for word in plain]
     beside = {*_TIME_WORDS, *_WHAT_IS_MY.findall(query.lower())} if plain and plain[0] in _ASKS_WHICH else ()
+    beside = {*beside, *_WHICH.findall(query.lower())}
     foreign = len(FOREIGN_WORDS.intersection(plain)) > len(ENGLISH_WORDS.intersection(plain))
     names = [] if foreign else names_in(query)  # German writes all things like names
     if foreign:
