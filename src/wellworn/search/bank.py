@@ -130,7 +130,9 @@ class Bank:
     def stating(self, *, asks_assistant: bool = False) -> Mask | None:
         """Rows that state something: turns that only ask or react are no hits; None when all rows do. An assistant suggests
         by asking too: "How about Rome?"."""
-        masks = [one.answer(f"stating {asks_assistant}", partial(_stating, one, asks_assistant)) for one, _ in self.filled]
+        masks = [
+            one.answer(f"stating {asks_assistant}", partial(_stating, one, asks_assistant)) for one, _ in self.filled
+        ]
         if all(mask.all() for mask in masks):
             return None
         return masks[0] if len(masks) == 1 else np.concatenate(masks)

@@ -96,6 +96,8 @@ def settle(ranked: Ranked, context: SearchContext) -> Ranked:
         if context.view.question.about_past:
             last = max(before, key=lambda where: (ended[where], scores[where]))
             above = max(scores[where] for where in (new, *before) if where != last)
+            if scores[last] >= leads:
+                above = scores.max()
             lift[last] = max(lift[last], above + margin - scores[last])
             continue
         for old in before:
