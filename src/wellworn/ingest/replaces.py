@@ -56,7 +56,6 @@ _FILLERS = frozenset({"a", "an", "the", "now", "currently", "also", "new", "no",
 _NO_TOPIC = 0.01  # the least chance of one topic that is looked at
 _SAME_TOPIC, _OTHER_TOPICS = 0.25, 0.005
 """From this chance of one topic on, two statements are about the same thing whatever its name; below that, about others."""
-_ONE_WORD = 2.0  # "I'm vegetarian", "I'm vegan now"
 _DIED = 2.0  # of who is named: there were few to fit on
 FITTED_FOR = "minilm:"
 """Names of embedders whose vectors it also takes begin so."""
@@ -323,13 +322,6 @@ def _probability(
     if notes:
         shared, either = before.result_words & after.result_words, before.result_words | after.result_words
         score += _IN_COMMON * len(shared) / max(1, len(either)) + _ALIKE_SO_FAR * _begin_alike(before, after)
-    elif (
-        english
-        and after.tells_change
-        and max(len(before.content), len(after.content)) == 1
-        and _begin_alike(before, after)
-    ):
-        score += _ONE_WORD
     if before.names & after.ended and "died" in words(after.said):
         score += _DIED
     return min(most, 1.0 if asserts else _UNSURE, 1 / (1 + math.exp(-score)))

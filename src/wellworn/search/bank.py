@@ -165,7 +165,8 @@ def _stating(partition: PartitionIndex, asks_assistant: bool) -> Mask:
     stating: Mask = (partition.traits & _NO_STATEMENT) == 0
     if asks_assistant:
         stating |= (partition.traits & _SUGGESTS) == _SUGGESTS
-    return stating & partition.alive
+    stating &= partition.alive
+    return stating
 
 
 def _wanted(partition: PartitionIndex, filters: Filters, store: Store) -> Mask:

@@ -29,7 +29,7 @@ from wellworn.search.score import Ranked
 LEADS, RELEVANT = 0.8, 0.1
 """What replaced a candidate takes over its place if the replaced one has the first share of the best score, or itself the
 second. Else it has nothing to do with the question."""
-NEAR, SURER = 0.8, 2.0
+NEAR, SURER = 0.6, 1.5
 """A newer candidate that may contradict an older one is put above it if it has `NEAR` of its score, or less the likelier
 it is: minus `SURER` times the chance."""
 IN_PART = -1.0
