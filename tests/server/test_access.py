@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from wellworn.ingest import remember
 from wellworn.server.access import GUESSES, Caller
 from wellworn.server.guard import LOOPBACK, Rules
 from wellworn.server.keys import create_key, id_in, list_keys, revoke_key, rotate_key
-from wellworn.store.port import RecordFilter
+from wellworn.store.port import Record, RecordFilter
 
 from .conftest import Running, serving
 
@@ -83,6 +85,24 @@ def test_a_key_ends_by_time_revocation_and_rotation() -> None:
         revoke_key(store, new.id, now=NOW)
         assert status(renewed) == 401
         assert token.split("_", 2)[2] not in str(list_keys(store))
+
+
+def test_a_database_that_is_slow_to_find_a_key_keeps_nobody_else_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(local=None) as running:
+        http, store, freezing = running.http(running.key()), running.service.memory.engine.store, []
+        find = store.records
+
+        def records(wanted: RecordFilter) -> list[Record]:
+            with suppress(RuntimeError):  # on a thread of its own
+                freezing.append(asyncio.get_running_loop())
+            return find(wanted)
+
+        monkeypatch.setattr(store, "remote", True, raising=False)
+        monkeypatch.setattr(store, "records", records)
+        assert http.get("/v1/stats?user=ada").status_code == 200
+        assert http.post("/ui/sign-in", data={"key": http.headers["authorization"].split()[1]}).status_code == 303
+        assert http.get("/?user=ada", headers={"authorization": ""}).status_code == 200
+        assert not freezing
 
 
 def test_the_secret_is_nowhere_in_the_file(tmp_path: Any) -> None:

@@ -77,7 +77,7 @@ class IndexFiles:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._database = Path(store.location).resolve()
-        usable = os.name == "posix" and "://" not in store.location and self._database.is_file()
+        usable = os.name == "posix" and not store.remote and self._database.is_file()
         self._folder = self._database.with_name(f"{self._database.name}-index") if usable else None
         if self._folder is not None and self._is_ours(self._folder):
             self._sweep(self._folder)

@@ -39,7 +39,7 @@ from wellworn.core.scope import SHARED_LAYERS
 from wellworn.core.values import LAYERS, Scope
 from wellworn.models.cache import REST_S, connect_redis
 from wellworn.server.keys import ROLES, ApiKey, Role, find_key, id_in, opens, scope_of
-from wellworn.store.port import StoreReader
+from wellworn.store.port import Store
 
 PREFIX = "wellworn:limit:"
 TIMEOUT_S = 0.1
@@ -176,7 +176,7 @@ class Gate:
 
     def __init__(
         self,
-        store: StoreReader,
+        store: Store,
         *,
         clock: Clock,
         local: Caller | None,
@@ -218,8 +218,9 @@ class Gate:
         return self._within_rate(_caller(key))
 
     def waits(self, headers: Mapping[str, str]) -> bool:
-        """Whether `admit` may take a while: it asks a Redis, or now and then the issuer of a token."""
-        return ("authorization" in headers and self._requests.waits) or self.is_token(headers)
+        """Whether `admit` may take a while: it asks a database, a Redis, or now and then the issuer of a token."""
+        asks = self._store.remote or self._requests.waits
+        return ("authorization" in headers and asks) or self.is_token(headers)
 
     def is_token(self, headers: Mapping[str, str]) -> bool:
         """Whether the caller shows a token of an issuer."""

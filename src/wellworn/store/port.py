@@ -364,6 +364,8 @@ class Store(StoreReader):
 
     location: str
     """What the user opened: a path, a URL or `:memory:`."""
+    remote: bool = False
+    """Whether another machine may have to be waited for, also by whoever only reads."""
     encrypted: bool = False
     """Whether the files are unreadable without a key."""
     searches_large: bool = False

@@ -159,7 +159,7 @@ class Visits:
     async def __call__(self, request: Request) -> Visit:
         state: PageState = request.app.state.page
         known = state.browsers.find(request.cookies.get(cookie_of(request), ""))
-        caller = _caller(request, state.service, known)
+        caller = await run_in_threadpool(_caller, request, state.service, known)
         access = accessed(request, caller, "page:")
         caller.require(self._role)
         form = await form_of(request)
@@ -232,7 +232,8 @@ async def sign_in(request: Request) -> Response:
     token = (await form_of(request)).get("key", "").strip()
     given = token if id_in(token) else ""  # no token of an issuer
     try:
-        state.service.gate.admit({"authorization": f"Bearer {given}"}, request.client.host if request.client else "")
+        shown = ({"authorization": f"Bearer {given}"}, request.client.host if request.client else "")
+        await run_in_threadpool(state.service.gate.admit, *shown)
     except AccessDenied as error:
         return sign_in_page(str(error), status_of(error))
     state.browsers.close(request.cookies.get(cookie_of(request), ""))

@@ -92,7 +92,7 @@ def _word(term: int) -> str:
 class PostgresStore(SqlStore):
     """A memory in one schema of a Postgres database. Several threads, processes and machines may use it at once."""
 
-    searches_large = True
+    remote = searches_large = True
 
     def __init__(self, url: str, *, durability: str = "full", key: Key | None = None) -> None:
         if durability not in ("full", "normal"):
