@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from wellworn import AccessDenied, Client, InvalidInput, NotFound, RetentionPolicy, Scope, ScopeError
+from wellworn import AccessDenied, Client, InvalidInput, NotFound, RetentionPolicy, Scope, ScopeError, StoreError
 from wellworn.ingest import remember
 from wellworn.server.access import GUESSES, Caller
 from wellworn.server.guard import LOOPBACK, Rules
@@ -103,6 +103,20 @@ def test_a_database_that_is_slow_to_find_a_key_keeps_nobody_else_waiting(monkeyp
         assert http.post("/ui/sign-in", data={"key": http.headers["authorization"].split()[1]}).status_code == 303
         assert http.get("/?user=ada", headers={"authorization": ""}).status_code == 200
         assert not freezing
+
+
+def test_a_store_that_fails_shows_nobody_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def records(wanted: RecordFilter) -> list[Record]:
+        raise StoreError("cannot reach postgresql://owner@db.internal:5432/memory")
+
+    with serving(local=None) as running:
+        monkeypatch.setattr(running.service.memory.engine.store, "records", records)
+        key = "ww_0123456789abcdef_x"
+        answers = [running.http(key).get("/v1/stats"), running.http().post("/ui/sign-in", data={"key": key})]
+    for answer in answers:
+        assert answer.status_code == 500
+        assert "the store failed" in answer.text
+        assert "internal" not in answer.text
 
 
 def test_the_secret_is_nowhere_in_the_file(tmp_path: Any) -> None:

@@ -1,7 +1,7 @@
 """What goes over the wire, for the server and the client alike: answers, and errors as problem documents (RFC 9457).
 
-A problem carries the text of our error, its class and its fields, so that the client raises the error that a local
-memory would raise.
+A problem carries the text of our error, unless a store wrote it, its class and its fields, so that the client raises the
+error that a local memory would raise.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from wellworn.core import errors
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import NotFound, ServiceFailed, WellwornError
+from wellworn.core.errors import NotFound, ServiceFailed, StoreError, WellwornError
 from wellworn.core.values import Entry, Hit, Job, Link, Turn, Version
 from wellworn.models.ledger import Spent
 from wellworn.reflection import Reflection
@@ -51,7 +51,18 @@ def problem_of(error: WellwornError) -> dict[str, Any]:
     """The error as a problem document."""
     error = error.told(_REMEDIES) if isinstance(error, NotFound) else error
     told = {name: value for name in _FIELDS if (value := getattr(error, name, None)) not in (None, "")}
-    return {**told, **problem(status_of(error), str(error), type(error).__name__)}
+    return {**told, **problem(status_of(error), words_of(error), type(error).__name__)}
+
+
+def words_of(error: WellwornError) -> str:
+    """What a caller is told. The words of a store are for the log: they name paths, hosts and users."""
+    if not isinstance(error, StoreError):
+        return str(error)
+    if status_of(error) == 503:
+        return "the store is busy or cannot be reached (try again)"
+    return (
+        "the store failed: a write may or may not have been kept (read before you write it again; see the server's log)"
+    )
 
 
 def problem(status: int, detail: str, kind: str) -> dict[str, Any]:

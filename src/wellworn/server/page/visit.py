@@ -33,7 +33,7 @@ from wellworn.server.guard import SIGN_IN
 from wellworn.server.keys import ROLES, id_in
 from wellworn.server.page import words
 from wellworn.server.service import LOCAL, Call, MemoryService, accessed
-from wellworn.server.wire import status_of
+from wellworn.server.wire import status_of, words_of
 from wellworn.store.events import ACTOR
 from wellworn.tasks import ReasoningBank
 
@@ -211,7 +211,7 @@ class PageRoute(APIRoute):
             try:
                 return await handle(request)
             except WellwornError as error:
-                status, message = status_of(error), str(error)
+                status, message = status_of(error), words_of(error)
             except RequestValidationError as error:
                 long = [one["ctx"]["max_length"] for one in error.errors() if one["type"] == "string_too_long"]
                 problem = f"What you ask for is too long: at most {long[0]:,} characters." if long else ""
