@@ -24,6 +24,7 @@ from wellworn.core.errors import StoreBusy as StoreBusy
 from wellworn.core.errors import StoreClosed as StoreClosed
 from wellworn.core.errors import StoreCorrupt as StoreCorrupt
 from wellworn.core.errors import StoreError as StoreError
+from wellworn.core.errors import StoreUnreachable as StoreUnreachable
 from wellworn.core.errors import TransferError as TransferError
 from wellworn.core.errors import UnknownKind as UnknownKind
 from wellworn.core.errors import WellwornError as WellwornError

@@ -13,11 +13,22 @@ from typing import Any
 import httpx
 import pytest
 
-from wellworn import AccessDenied, Client, InvalidInput, NotFound, RetentionPolicy, Scope, ScopeError, StoreError
+from wellworn import (
+    AccessDenied,
+    Client,
+    InvalidInput,
+    NotFound,
+    RetentionPolicy,
+    Scope,
+    ScopeError,
+    StoreError,
+    StoreUnreachable,
+)
 from wellworn.ingest import remember
 from wellworn.server.access import GUESSES, Caller
 from wellworn.server.guard import LOOPBACK, Rules
 from wellworn.server.keys import create_key, id_in, list_keys, revoke_key, rotate_key
+from wellworn.server.wire import error_of
 from wellworn.store.port import Record, RecordFilter
 
 from .conftest import Running, serving
@@ -105,18 +116,30 @@ def test_a_database_that_is_slow_to_find_a_key_keeps_nobody_else_waiting(monkeyp
         assert not freezing
 
 
-def test_a_store_that_fails_shows_nobody_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+class Lost(StoreUnreachable):
+    """As a store of its own makes it."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "retry", "said"),
+    [(StoreError, 500, None, "the store failed"), (Lost, 503, "1", "cannot be reached (try again)")],
+)
+def test_a_store_that_fails_shows_nobody_where_it_is(
+    kind: type[StoreError], status: int, retry: str | None, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def records(wanted: RecordFilter) -> list[Record]:
-        raise StoreError("cannot reach postgresql://owner@db.internal:5432/memory")
+        raise kind("cannot reach postgresql://owner@db.internal:5432/memory")
 
     with serving(local=None) as running:
         monkeypatch.setattr(running.service.memory.engine.store, "records", records)
         key = "ww_0123456789abcdef_x"
         answers = [running.http(key).get("/v1/stats"), running.http().post("/ui/sign-in", data={"key": key})]
     for answer in answers:
-        assert answer.status_code == 500
-        assert "the store failed" in answer.text
+        assert answer.status_code == status
+        assert said in answer.text
         assert "internal" not in answer.text
+    assert answers[0].headers.get("retry-after") == retry
+    assert type(error_of(status, answers[0].json())) is (StoreUnreachable if retry else StoreError)
 
 
 def test_the_secret_is_nowhere_in_the_file(tmp_path: Any) -> None:

@@ -21,7 +21,15 @@ from cli.conftest import Cli
 from contract.builders import make_new_entry, make_partition, make_turn, write
 from contract.postgres import Server
 from wellworn import Memory
-from wellworn.core.errors import InvalidInput, StoreBusy, StoreCorrupt, StoreError, WellwornError, WrongKey
+from wellworn.core.errors import (
+    InvalidInput,
+    StoreBusy,
+    StoreCorrupt,
+    StoreError,
+    StoreUnreachable,
+    WellwornError,
+    WrongKey,
+)
 from wellworn.core.locks import patience
 from wellworn.store.port import Selection, Store, Tx
 
@@ -125,9 +133,9 @@ def test_a_server_that_was_restarted_is_found_again(store: Store, postgres_serve
         postgres_server.stop(signal.SIGQUIT)
         tx.select(None, Selection())
 
-    with pytest.raises(StoreError, match="lost"):
+    with pytest.raises(StoreUnreachable, match="lost"):
         write(store, act)
-    with pytest.raises(StoreError, match="check that the server runs"), patience(0.2):
+    with pytest.raises(StoreUnreachable, match="check that the server runs"), patience(0.2):
         store.partitions()
     postgres_server.start()
     write(store, lambda tx: tx.add(make_new_entry("b")))

@@ -19,6 +19,7 @@
     ├── ServiceFailed         the service cannot be reached, or has too much to do
     └── StoreError            the storage engine failed
         ├── StoreBusy         another writer held the file for longer than the time-out
+        ├── StoreUnreachable  the database does not answer, or the connection was lost; nothing was written
         ├── StoreCorrupt      the file is not a readable wellworn store
         │   └── OtherFile     it is whole, but another program made it, or a newer wellworn
         ├── WrongKey          the file is encrypted with another key, or not encrypted
@@ -180,6 +181,10 @@ class StoreError(WellwornError):
 
 class StoreBusy(StoreError):
     """Another writer held the store for longer than the time-out."""
+
+
+class StoreUnreachable(StoreError):
+    """The database cannot be reached, or the connection to it was lost; nothing was written."""
 
 
 class StoreCorrupt(StoreError):

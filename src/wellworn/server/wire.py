@@ -29,7 +29,7 @@ _STATUS: dict[int, tuple[type[WellwornError], ...]] = {
     429: (errors.BudgetExceeded,),
     501: (errors.MissingExtra,),
     502: (errors.EmbeddingFailed, errors.ModelFailed),
-    503: (errors.StoreBusy, errors.StoreClosed, ServiceFailed),
+    503: (errors.StoreBusy, errors.StoreClosed, errors.StoreUnreachable, ServiceFailed),
 }
 _FIELDS = ("field", "problem", "remedy", "what", "name", "status", "retry_after_s", "retryable")
 _REMEDIES = {
@@ -51,7 +51,8 @@ def problem_of(error: WellwornError) -> dict[str, Any]:
     """The error as a problem document."""
     error = error.told(_REMEDIES) if isinstance(error, NotFound) else error
     told = {name: value for name in _FIELDS if (value := getattr(error, name, None)) not in (None, "")}
-    return {**told, **problem(status_of(error), words_of(error), type(error).__name__)}
+    public = next(kind.__name__ for kind in type(error).__mro__ if hasattr(errors, kind.__name__))
+    return {**told, **problem(status_of(error), words_of(error), public)}
 
 
 def words_of(error: WellwornError) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from weakref import WeakValueDictionary
 
-from wellworn.core.errors import InvalidInput, MissingExtra, StoreBusy, StoreClosed, StoreError
+from wellworn.core.errors import InvalidInput, MissingExtra, StoreBusy, StoreClosed, StoreError, StoreUnreachable
 from wellworn.core.locks import patience_left
 
 try:
@@ -50,7 +50,7 @@ migrations, two more for partitions that are being tended, three more for the wr
 _SERVER_BACK_WAITS = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow)
 
 
-class ConnectionLost(StoreError):
+class ConnectionLost(StoreUnreachable):
     """The server ended a connection, or went away. Whoever only read may read again."""
 
 
@@ -148,10 +148,10 @@ class Pool:
         self._vector = fetch_vector_type(connection)
         register_vector(connection, self._vector)
 
-    def _unreachable(self, error: psycopg.Error) -> StoreError:
+    def _unreachable(self, error: psycopg.Error) -> StoreUnreachable:
         said = " ".join(self._address.without_secrets(str(error)).split())
         remedy = "check that the server runs, and host, port, database, user and password"
-        return StoreError(f"cannot reach {self._address.name}: {said} ({remedy})")
+        return StoreUnreachable(f"cannot reach {self._address.name}: {said} ({remedy})")
 
     def check_open(self) -> None:
         if self._closed:
