@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client.parser import text_string_to_metric_families
 
-from wellworn import Memory, Scope
+from wellworn import Memory, Scope, StoreCorrupt
 from wellworn.integrations.otel import start_tracing
 from wellworn.models import ScriptedModel
 from wellworn.models.port import Message, Request
@@ -28,6 +28,12 @@ from .conftest import ME, Running, serving
 
 SECRET = "zanzibar"
 """A word of every text here: it may not be in any metric, span or log line."""
+SEARCH = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "tools/call",
+    "params": {"name": "memory_search", "arguments": {"query": SECRET}},
+}
 
 
 def numbers(text: str) -> dict[str, float]:
@@ -209,3 +215,26 @@ def test_logs_are_json_with_the_request_and_without_text(server: Running, monkey
     assert any("test_telemetry.py" in frame for frame in fault["trace"])
     assert lines[-1]["message"] == "it failed: ValueError"
     assert SECRET not in written.getvalue()
+
+
+def test_a_store_that_fails_is_a_fault_whoever_asks(
+    server: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise StoreCorrupt(SECRET)
+
+    http, engine = server.http(), server.service.memory.engine
+    monkeypatch.setattr(engine.router, "recall", fails)
+    monkeypatch.setattr(engine.store, "records", fails)
+    guess = {"authorization": "Bearer ww_0123456789abcdef_x"}
+    answers = [
+        http.post("/v1/recall", json={"query": SECRET}),
+        http.get("/?q=tea"),
+        http.get("/v1/stats", headers=guess),
+        http.post("/mcp", json=SEARCH, headers={"accept": "application/json, text/event-stream"}),
+    ]
+    assert [answer.status_code for answer in answers] == [500, 500, 500, 200]
+    faults = [one for one in caplog.records if one.name == "wellworn.server" and one.levelname == "ERROR"]
+    assert [json.loads(JsonLines().format(one))["error"] for one in faults] == ["StoreCorrupt"] * 4
+    assert SECRET not in "".join(JsonLines().format(one) for one in faults)
+    assert numbers(http.get("/metrics").text)["wellworn_errors_total{component=server}"] == 4

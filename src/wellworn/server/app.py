@@ -33,7 +33,7 @@ from wellworn.core.wellformed import not_a_number
 from wellworn.memory import Memory
 from wellworn.server.access import Caller
 from wellworn.server.care import care
-from wellworn.server.guard import AUDITED, CALLER, REQUEST_ID, SECURITY_HEADERS, RequestGuard, refusal
+from wellworn.server.guard import AUDITED, CALLER, REQUEST_ID, SECURITY_HEADERS, RequestGuard, log_fault, refusal
 from wellworn.server.page import add_page
 from wellworn.server.routes import v1
 from wellworn.server.service import Access, MemoryService, Needs, add_scope, refuse_unknown
@@ -119,6 +119,7 @@ def _noted(tool: str, came: int | Exception) -> None:
     if isinstance(came, int):
         access.count = came
     else:
+        log_fault(came)
         access.status = status_of(came) if isinstance(came, WellwornError) else 500
 
 
@@ -272,6 +273,7 @@ def _metrics(request: Request) -> Response:
 async def _wellworn_error(_request: Request, error: Exception) -> Response:
     if not isinstance(error, WellwornError):
         raise error
+    log_fault(error)
     return refusal(problem_of(error))
 
 

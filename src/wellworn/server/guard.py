@@ -25,7 +25,7 @@ from fastapi import HTTPException, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import AccessDenied, ServiceFailed, WellwornError
+from wellworn.core.errors import AccessDenied, ServiceFailed, StoreError, WellwornError
 from wellworn.core.lazy import regex
 from wellworn.server.access import Gate
 from wellworn.server.metrics import Metrics
@@ -114,6 +114,7 @@ SECURITY_HEADERS = {
 }
 """Set where a route does not set its own."""
 _access = logging.getLogger(ACCESS)
+_log = logging.getLogger("wellworn.server")
 _METHODS = ("GET", "POST", "PATCH", "DELETE")
 
 
@@ -191,6 +192,7 @@ class RequestGuard:
         try:
             await self._within_limits(scope, receive, answer)
         except WellwornError as error:
+            log_fault(error)
             await refusal(problem_of(error))(scope, receive, answer)
         finally:
             write_down()  # of an answer that broke off
@@ -304,6 +306,12 @@ def _most_bytes(path: str) -> int:
 def _too_large(most: int) -> str:
     other = f", or use {IMPORT_PATH}" if most == MOST_BODY else ""
     return f"body: is larger than {most:,} bytes (send it in parts{other})"
+
+
+def log_fault(error: BaseException) -> None:
+    """Write down that the store failed. Other errors of ours are the caller's, or are logged where they happen."""
+    if isinstance(error, StoreError):
+        _log.error("the store failed", exc_info=error)
 
 
 def refusal(document: Mapping[str, object]) -> Response:

@@ -33,7 +33,7 @@ from wellworn.ingest.validate import MAX_K, MAX_QUERY_CHARS, checked_count, chec
 from wellworn.integrations.loop import MAX_CHARS, TAG, memory_block, nothing_in, rule_of
 from wellworn.search.filters import Filters
 from wellworn.server import bodies, wire
-from wellworn.server.guard import IMPORT_PATH, MOST_BODY
+from wellworn.server.guard import IMPORT_PATH, MOST_BODY, log_fault
 from wellworn.server.service import Call, Needs, NotingWatch, ServiceReply, etag_of, v1_routes
 from wellworn.store.port import Tx
 from wellworn.tasks import ReasoningBank
@@ -226,6 +226,7 @@ async def bulk_import(
             ids = call.memory.remember_many(items, progress=tell)
             put("done", wire.EntryIds(ids=ids))
         except WellwornError as error:
+            log_fault(error)
             put("error", wire.problem_of(error))
         except BaseException:
             put("error", wire.problem(500, "the import failed; see the log of the server", "WellwornError"))

@@ -29,7 +29,7 @@ from wellworn.core.errors import AccessDenied, InvalidInput, WellwornError
 from wellworn.core.values import LAYERS
 from wellworn.core.wellformed import counted, visible
 from wellworn.server.access import Caller
-from wellworn.server.guard import SIGN_IN
+from wellworn.server.guard import SIGN_IN, log_fault
 from wellworn.server.keys import ROLES, id_in
 from wellworn.server.page import words
 from wellworn.server.service import LOCAL, Call, MemoryService, accessed
@@ -211,6 +211,7 @@ class PageRoute(APIRoute):
             try:
                 return await handle(request)
             except WellwornError as error:
+                log_fault(error)
                 status, message = status_of(error), words_of(error)
             except RequestValidationError as error:
                 long = [one["ctx"]["max_length"] for one in error.errors() if one["type"] == "string_too_long"]
