@@ -9,7 +9,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -36,6 +36,10 @@ class Issuer:
         self.keys: dict[str, tuple[str, Any]] = {}
         self.asked = 0
         self.down = False
+        self.drips = False
+        self.asleep, self.awake = threading.Event(), threading.Event()
+        """Whether somebody waits for it, and whether it answers."""
+        self.awake.set()
         self.url = ""
         self.named: str | None = None
         """Whose configuration it says this is, if not its own."""
@@ -74,7 +78,13 @@ def issuing() -> Iterator[Issuer]:
             found = {"/.well-known/openid-configuration": configuration, "/jwks": issuer.jwks()}
             self.send_response(503 if issuer.down else 200)
             self.end_headers()
-            self.wfile.write(json.dumps(found[self.path]).encode())
+            if not issuer.awake.is_set():
+                issuer.asleep.set()
+                assert issuer.awake.wait(WAIT_S)
+            with suppress(OSError):  # nobody waits for it any more
+                while issuer.drips:
+                    self.wfile.write(b" ")
+                self.wfile.write(json.dumps(found[self.path]).encode())
 
         def log_message(self, format: str, *args: Any) -> None:
             pass
@@ -256,6 +266,38 @@ def test_keys_are_kept_fetched_again_and_withdrawn() -> None:
             issuer.named = None
             ticks.now += access.AGAIN_S + 1
             assert status(running, issuer.token("new")) == 200
+
+
+def test_a_slow_issuer_keeps_nobody_waiting_whose_key_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = Ticks()
+    with issuing() as issuer:
+        issuer.add("one")
+        settings = OidcSettings(issuer=issuer.url, audience=AUDIENCE)
+        with serving(local=None, oidc=settings, ticks=ticks) as running, monkeypatch.context() as patch:
+            assert status(running, issuer.token()) == 200
+            patch.setattr(access, "FETCH_S", WAIT_S)
+            issuer.awake.clear()
+            ticks.now += access.KEYS_S + 1
+            other = threading.Thread(target=status, args=(running, issuer.token(headers={"kid": "made up"})))
+            other.start()
+            try:
+                assert issuer.asleep.wait(WAIT_S)
+                assert status(running, issuer.token()) == 200
+                assert other.is_alive()
+            finally:
+                issuer.awake.set()
+                other.join(WAIT_S)
+
+
+def test_an_issuer_that_drips_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "FETCH_S", 0.05)
+    monkeypatch.setattr(access, "MOST_BYTES", 10**12)
+    with issuing() as issuer:
+        issuer.add("one")
+        issuer.drips = True
+        with serving(local=None, oidc=OidcSettings(issuer=issuer.url, audience=AUDIENCE)) as running:
+            assert status(running, issuer.token()) == 503
+        issuer.drips = False
 
 
 @pytest.mark.parametrize(

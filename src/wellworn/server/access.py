@@ -285,6 +285,7 @@ STALE_S = 3600.0
 AGAIN_S = 30.0
 """How soon a token with an unknown key may make us ask the issuer again."""
 FETCH_S = 5.0
+"""For both documents together."""
 MOST_BYTES = 1_000_000
 MOST_TOKEN_CHARS = 16_384
 CLAIMS = ("tenant", "role", *LAYERS)
@@ -370,35 +371,40 @@ class OidcVerifier:
     # -- keys of the issuer --------------------------------------------------------------------------------------
 
     def _key(self, kid: str) -> Any:  # a PyJWK
-        with self._fetching:
-            since = self._ticks() - self._tried
-            known = kid in self._keys or (not kid and len(self._keys) == 1)
-            if self._ticks() - self._fetched > KEYS_S or not known:
-                if since > AGAIN_S:
-                    self._fetch()
-                elif self._ticks() - self._fetched > STALE_S:
-                    raise ServiceFailed("token: the issuer cannot be reached to check it (try again)")
-            if not kid and len(self._keys) == 1:
-                return next(iter(self._keys.values()))
-            if kid not in self._keys:
-                raise _refused("is signed with a key that the issuer does not publish")
-            return self._keys[kid]
+        age_s, key = self._ticks() - self._fetched, self._published(kid)
+        if age_s > KEYS_S or key is None:
+            if self._fetching.acquire(blocking=age_s > STALE_S or key is None):  # else another thread fetches
+                try:
+                    if self._ticks() - self._tried > AGAIN_S:
+                        self._fetch()
+                finally:
+                    self._fetching.release()
+            if self._ticks() - self._fetched > STALE_S:
+                raise ServiceFailed("token: the issuer cannot be reached to check it (try again)")
+            key = self._published(kid)
+        if key is None:
+            raise _refused("is signed with a key that the issuer does not publish")
+        return key
+
+    def _published(self, kid: str) -> Any:  # a PyJWK, or None
+        keys = self._keys
+        return next(iter(keys.values())) if not kid and len(keys) == 1 else keys.get(kid)
 
     def _fetch(self) -> None:
         import httpx
         import jwt
 
         self._tried = self._ticks()
+        until = time.monotonic() + FETCH_S
         try:
-            with httpx.Client(timeout=FETCH_S) as http:
-                place = _document(http, f"{self._settings.issuer.rstrip('/')}/.well-known/openid-configuration")
+            with httpx.Client() as http:
+                place = _document(http, f"{self._settings.issuer.rstrip('/')}/.well-known/openid-configuration", until)
                 if place.get("issuer") != self._settings.issuer:
                     raise ValueError(f"its configuration is that of {place.get('issuer')!r:.80}")
-                found = jwt.PyJWKSet.from_dict(_document(http, checked_url("jwks_uri", str(place.get("jwks_uri")))))
+                where = checked_url("jwks_uri", str(place.get("jwks_uri")))
+                found = jwt.PyJWKSet.from_dict(_document(http, where, until))
         except (httpx.HTTPError, httpx.InvalidURL, jwt.PyJWTError, ValueError) as error:
             _log.warning("keys of %s cannot be fetched: %s", self._settings.issuer, error)
-            if self._ticks() - self._fetched > STALE_S:
-                raise ServiceFailed("token: the issuer cannot be reached to check it (try again)") from None
             return
         signing = [
             key for key in found.keys if key.public_key_use in (None, "sig") and key.algorithm_name in ALGORITHMS
@@ -407,14 +413,16 @@ class OidcVerifier:
         self._fetched = self._tried
 
 
-def _document(http: Any, url: str) -> dict[str, Any]:  # an httpx.Client
-    with http.stream("GET", url) as response:
+def _document(http: Any, url: str, until: float) -> dict[str, Any]:  # an httpx.Client
+    with http.stream("GET", url, timeout=max(0.001, until - time.monotonic())) as response:
         response.raise_for_status()
         data = b""
         for part in response.iter_bytes():
             data += part
             if len(data) > MOST_BYTES:
                 raise ValueError(f"{url} is larger than {MOST_BYTES:,} bytes")
+            if time.monotonic() > until:
+                raise ValueError(f"{url} comes too slowly")
     found = json.loads(data)
     if not isinstance(found, dict):
         raise ValueError(f"{url} is no JSON object")
