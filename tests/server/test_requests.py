@@ -16,8 +16,19 @@ from typing import Any
 import httpx
 import pytest
 
-from wellworn import Client, Conflict, Event, InvalidInput, NotFound, ScopeError, ServiceFailed, StoreClosed
-from wellworn.server import guard, routes
+from wellworn import (
+    Client,
+    Conflict,
+    Event,
+    InvalidInput,
+    NotFound,
+    ScopeError,
+    ServiceFailed,
+    StoreClosed,
+    StoreUnreachable,
+)
+from wellworn.core.locks import patience_left
+from wellworn.server import app, guard, routes
 from wellworn.server.guard import LOOPBACK, Rules
 from wellworn.server.service import MOST_LONG, REQUEST
 from wellworn.store.port import RecordFilter
@@ -520,6 +531,22 @@ def test_a_closed_memory_is_not_ready(server: Running) -> None:
     assert server.http().get("/readyz").status_code == 503
     assert server.http().get("/healthz").status_code == 200
     assert server.http().get("/v1/stats").status_code == 503
+
+
+def test_the_end_waits_little_for_a_store_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "KEEP_UP_S", WAIT_S)  # the calls are written at the end
+    waited: list[float] = []
+
+    def away(*, tenant: str | None = None) -> None:
+        waited.append(patience_left(WAIT_S))
+        raise StoreUnreachable("it is away")
+
+    with serving(background=False) as running:
+        running.client().remember("Ada likes tea")
+        monkeypatch.setattr(running.service.memory.engine.store, "transact", away)
+        running.client().recall("tea")
+    assert len(waited) >= 2  # the calls, and the recall
+    assert max(waited) <= app.CLOSE_S
 
 
 def test_a_service_that_is_not_there_is_one_error() -> None:

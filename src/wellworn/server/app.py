@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from importlib.metadata import version
 from typing import Any
@@ -28,6 +28,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from wellworn.core.errors import AccessDenied, StoreError, WellwornError
+from wellworn.core.locks import patience
 from wellworn.core.values import LAYERS
 from wellworn.core.wellformed import not_a_number
 from wellworn.memory import Memory
@@ -134,6 +135,8 @@ def _checked_already() -> Any:
 
 KEEP_UP_S = 1.0
 PRUNE_EVERY = 3600
+CLOSE_S = 5.0
+"""How long the end waits for a store that cannot be written."""
 _log = logging.getLogger("wellworn.server")
 
 
@@ -232,9 +235,14 @@ async def _chores(service: MemoryService) -> None:
 
 
 def _close(service: MemoryService) -> None:
-    with suppress(StoreError):
-        service.trail.flush()
-    service.memory.close()
+    waits: AbstractContextManager[None] = nullcontext()
+    try:
+        with patience(CLOSE_S):
+            service.trail.flush()
+    except StoreError:
+        waits = patience(CLOSE_S)  # it will hardly take what else there is to write
+    with waits:
+        service.memory.close()
 
 
 # -- health ------------------------------------------------------------------------------------------------------------
