@@ -15,7 +15,8 @@ from contract.postgres import Server
 from wellworn import Memory
 from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.ops.backup import list_backups, restore
-from wellworn.ops.transfer import MOVED, move
+from wellworn.ops.transfer import move
+from wellworn.server.keys import create_key, find_key, opens, revoke_key
 from wellworn.store.port import RecordFilter
 
 FACTS = [f"Ada keeps fact number {n} about thing {n * 7}." for n in range(30)]
@@ -151,22 +152,47 @@ def test_the_command_moves_a_file(tmp_path: Path, postgres_server: Server) -> No
     assert (missing.code, "no file" in missing.err) == (2, True)
 
 
-def test_a_source_made_anew_at_the_same_path_is_moved_from_its_beginning(tmp_path: Path) -> None:
+def test_a_target_that_holds_anything_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "here.db"
     (tmp_path / "link.db").symlink_to(path)
     with Memory(tmp_path / "there.db", embedder="hash") as there:
-        for hour, name in enumerate(("first", "second")):
-            with Memory(path, embedder="hash", background=False) as here:
-                put(here.engine.store, make_record(name, created_at=NOON + timedelta(hours=hour)))
-                for _ in range(2):
-                    brought(here, there)
-                with (
-                    Memory(tmp_path / "link.db", embedder="hash", background=False) as same,
-                    pytest.raises(InvalidInput, match="itself"),
-                ):
-                    brought(here, same)
-            path.unlink()
-        assert all(there.engine.store.record(make_partition(), "task", name) for name in ("first", "second"))
+        with Memory(path, embedder="hash", background=False) as here:
+            put(here.engine.store, make_record("first"))
+            assert [brought(here, there).records for _ in range(2)] == [1, 0]
+            with (
+                Memory(tmp_path / "link.db", embedder="hash", background=False) as same,
+                pytest.raises(InvalidInput, match="itself"),
+            ):
+                brought(here, same)
+        path.unlink()
+        with Memory(path, embedder="hash", background=False) as here:
+            put(here.engine.store, make_record("second"))
+            with pytest.raises(TransferError, match="empty"):
+                brought(here, there)
+        assert there.engine.store.record(make_partition(), "task", "second") is None
+
+
+def test_a_move_brings_back_neither_what_was_forgotten_nor_a_key(tmp_path: Path) -> None:
+    with lived(tmp_path / "here.db") as here, Memory(tmp_path / "there.db", embedder="hash", background=False) as there:
+        store, other = here.engine.store, there.engine.store
+        key, token = create_key(store, tenant="default", role="reader", now=NOON)
+        brought(here, there)
+        logged = len(other.records(RecordFilter(kinds=["event"])))
+
+        revoke_key(other, key.id, now=NOON + timedelta(hours=1))
+        with pytest.raises(TransferError, match="holds 2 lines or records that"):  # the key and its event
+            brought(here, there)
+        brought(there, here)
+        assert not opens(find_key(store, key.id), token, NOON + timedelta(hours=2))
+        events = len(store.records(RecordFilter(kinds=["event"])))
+        assert events == logged + 1  # none of them twice
+
+        gone = there.for_user("ada").entries(limit=1)[0].id
+        there.for_user("ada").forget([gone])
+        for source, target in ((here, there), (there, here)):
+            with pytest.raises(TransferError, match="move into a store that is empty"):
+                brought(source, target)
+        assert not other.get(None, [gone])
 
 
 def test_a_move_that_an_older_release_made_is_not_made_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,9 +200,6 @@ def test_a_move_that_an_older_release_made_is_not_made_twice(tmp_path: Path, mon
     with lived("here.db") as here, Memory("there.db", embedder="hash") as there:
         brought(here, there)
         store = there.engine.store
-        (mark,) = store.records(RecordFilter(kinds=[MOVED]))
-        with store.transact() as tx:
-            tx.drop_records(RecordFilter(kinds=[MOVED]))
-            tx.put_records([replace(mark, key="here.db", body={"after": mark.body["after"]})])
+        put(store, replace(make_record("here.db", kind="moved", body={"after": 9}), partition=None, tenant="default"))
         assert brought(here, there).records == 0
         assert len(store.records(RecordFilter(kinds=["event"], states=["seen"]))) == 1

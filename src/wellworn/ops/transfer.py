@@ -4,21 +4,24 @@ A load into a scope writes nothing outside of it: entries of partitions that the
 to its home partition, with their ids where those are free and new ones where not.
 
 A move to another engine is an export, a load, the other records, and a proof that all of it arrived. What is there already
-is skipped, so a move that was cut short is finished by the same call. Row numbers are an engine's own: the learning log
-carries entry ids instead, and learned states are made anew from it. Stop whoever writes to the source first.
+is skipped, so a move that was cut short is finished by the same call. A target with anything that the source does not have
+is refused. Row numbers are an engine's own: the learning log carries entry ids instead, and learned states are made anew
+from it. Stop whoever writes to the source first.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from wellworn.core.clock import Clock
+from wellworn.core.clock import EPOCH, Clock
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, StoreCorrupt, TransferError
 from wellworn.core.plain import to_plain
@@ -30,6 +33,7 @@ from wellworn.ops import lines as json_lines
 from wellworn.ops.bundle import Bundle, Loaded, Written, admit, coherent
 from wellworn.ops.files import beside, open_plain, scratch
 from wellworn.ops.markdown import export_folder, load_folder
+from wellworn.store.events import EVENT
 from wellworn.store.port import EmbeddingModel, Record, RecordFilter, Replaced, Store, StoreReader
 from wellworn.store.sqlite import SqliteStore
 
@@ -116,10 +120,8 @@ def _checked_format(format: str | None) -> str | None:
 # -- moving to another engine ------------------------------------------------------------------------------------------
 
 PAGE = 500
-MOVED = "moved"
-"""The kind of record that says how far the records of a source have come."""
-_NOT_COPIED = frozenset({RECALL, OUTCOME, POLICY, MOVED, "index_file"})
-"""Kinds that the export carries, that are made anew, or that tell of files of the source."""
+_NOT_COPIED = frozenset({RECALL, OUTCOME, POLICY, "moved", "index_file"})
+"""Kinds that the export carries, that are made anew, that older releases left, or that tell of files of the source."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,8 +147,8 @@ def move(
         raise InvalidInput("target", f"{target.location!r} is the source itself", "name another store")
 
     def part(number: int) -> Progress:
-        """The progress of one of three walks as progress of all."""
-        return lambda done, total: progress(number * total + done, 3 * total)
+        """The progress of one of four walks as progress of all."""
+        return lambda done, total: progress(number * total + done, 4 * total)
 
     def exported(store: Store, path: Path, number: int, plain: bool) -> list[bytes]:
         export_to(
@@ -158,11 +160,17 @@ def move(
 
     with scratch() as folder:
         wanted = exported(source, Path(folder) / "source.jsonl", 0, plain)
+        foreign = {*exported(target, Path(folder) / "before.jsonl", 1, True)} - {*wanted}
+        if count := len(foreign) + _foreign_records(source, target):
+            raise TransferError(
+                f"{target.location} holds {count:,} lines or records that {source.location} does not: one of them has "
+                "changed since they were copied, or it is another memory; move into a store that is empty"
+            )
         loaded: Loaded = load_from(
-            target, writer, Path(folder) / "source.jsonl", format="jsonl", scope=None, progress=part(1)
+            target, writer, Path(folder) / "source.jsonl", format="jsonl", scope=None, progress=part(2)
         )
         records = _copy_records(source, target)
-        missing = {*wanted} - {*exported(target, Path(folder) / "target.jsonl", 2, True)}
+        missing = {*wanted} - {*exported(target, Path(folder) / "target.jsonl", 3, True)}
     if missing:
         raise TransferError(
             f"{len(missing):,} of {len(wanted):,} lines of {source.location} are not in {target.location}: they were there "
@@ -180,32 +188,53 @@ def move(
     )
 
 
+def _foreign_records(source: Store, target: Store) -> int:
+    """Audit events that only the target has, and records with a key that are newer there or not in the source at all."""
+    events, keyed = set(), {}
+    for one in _records(source):
+        if one.key:
+            keyed[_name_of(one)] = one.updated_at
+        elif one.kind == EVENT:
+            events.add(_digest(one))
+    foreign = 0
+    for one in _records(target):
+        if one.key:
+            foreign += keyed.get(_name_of(one), EPOCH) < one.updated_at
+        elif one.kind == EVENT and one.state != "load":  # a move leaves that one itself
+            foreign += _digest(one) not in events
+    return foreign
+
+
 def _copy_records(source: Store, target: Store) -> int:
-    """Jobs, tasks, events, model calls and settings, a page a transaction; it goes on where it was cut short."""
-    copied, tenant, place = 0, "default", _place_of(source)
-    oldest = [[one.no, one.created_at.isoformat()] for one in source.records(RecordFilter(order="oldest", limit=1))]
-    while True:
-        marks = target.records(RecordFilter(kinds=[MOVED], keys=[place, source.location], tenant=tenant))
-        after = 0
-        for mark in sorted(marks, key=lambda one: one.key != place)[:1]:  # older releases named it by its location,
-            first = mark.body.get("oldest")  # and did not tell this
-            if not first or (oldest and (first == oldest[0] or first[0] < oldest[0][0])):  # else it was made anew
-                after = int(mark.body["after"])
-        page = source.records(RecordFilter(after=after, order="oldest", limit=PAGE))
-        if not page:
-            return copied
-        chosen = [record for record in page if record.kind not in _NOT_COPIED and not record.rows]
-        mark = Record(
-            tenant=tenant,
-            kind=MOVED,
-            key=place,
-            body={"after": page[-1].no, "oldest": oldest[0]},
-            created_at=page[-1].created_at,
-            updated_at=page[-1].updated_at,
-        )
+    """Jobs, tasks, events, model calls and settings that the target does not have in this state, a page a transaction."""
+    copied, there = 0, Counter(map(_digest, _records(target)))
+
+    def is_new(record: Record) -> bool:
+        digest = _digest(record)
+        there[digest] -= 1
+        return there[digest] < 0
+
+    wanted = filter(is_new, _records(source))
+    while page := [*islice(wanted, PAGE)]:
         with target.transact() as tx:
-            copied += sum(no is not None for no in tx.put_records(chosen, replace=False))
-            tx.put_records([mark])
+            copied += sum(no is not None for no in tx.put_records(page))
+    return copied
+
+
+def _records(store: Store) -> Iterator[Record]:
+    """The records that a move copies, oldest first."""
+    after = 0
+    while page := store.records(RecordFilter(after=after, order="oldest", limit=PAGE)):
+        after = page[-1].no
+        yield from (record for record in page if record.kind not in _NOT_COPIED and not record.rows)
+
+
+def _name_of(record: Record) -> tuple[str, Partition | None, str, str]:
+    return record.tenant, record.partition, record.kind, record.key
+
+
+def _digest(record: Record) -> bytes:
+    return hashlib.sha256(json.dumps(to_plain(replace(record, no=0)), sort_keys=True).encode()).digest()
 
 
 def _place_of(store: Store) -> str:
