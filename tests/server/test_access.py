@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ from wellworn import (
     AccessDenied,
     Client,
     InvalidInput,
+    Memory,
     NotFound,
     RetentionPolicy,
     Scope,
@@ -27,7 +29,7 @@ from wellworn import (
 from wellworn.ingest import remember
 from wellworn.server.access import GUESSES, Caller
 from wellworn.server.guard import LOOPBACK, Rules
-from wellworn.server.keys import create_key, id_in, list_keys, revoke_key, rotate_key
+from wellworn.server.keys import create_key, find_key, id_in, list_keys, opens, revoke_key, rotate_key
 from wellworn.server.wire import error_of
 from wellworn.store.port import Record, RecordFilter
 
@@ -140,6 +142,28 @@ def test_a_store_that_fails_shows_nobody_where_it_is(
         assert "internal" not in answer.text
     assert answers[0].headers.get("retry-after") == retry
     assert type(error_of(status, answers[0].json())) is (StoreUnreachable if retry else StoreError)
+
+
+def test_keys_are_changed_one_after_the_other(tmp_path: Path) -> None:
+    with Memory(tmp_path / "memory.db", embedder="hash", background=False) as mem, ThreadPoolExecutor(9) as pool:
+        store = mem.engine.store
+
+        def rotated(id: str) -> str:
+            try:
+                return rotate_key(store, id, now=NOW, grace=timedelta(days=1))[0].id
+            except InvalidInput:
+                return ""
+
+        for _ in range(5):
+            key, token = create_key(store, tenant="t", role="reader", now=NOW)
+            with store.transact():  # all of them have begun before the first can write
+                waiting = [pool.submit(rotated, key.id) for _ in range(8)]
+                revoking = pool.submit(revoke_key, store, key.id, now=NOW)
+                wait(waiting, timeout=0.1)
+            revoking.result()
+            new = [id for one in waiting if (id := one.result())]
+            assert len(new) <= 1
+            assert not opens(find_key(store, key.id), token, NOW)
 
 
 def test_the_secret_is_nowhere_in_the_file(tmp_path: Any) -> None:

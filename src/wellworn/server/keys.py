@@ -21,7 +21,7 @@ from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import LAYERS, Scope
 from wellworn.ingest.validate import checked_line
 from wellworn.store.events import Event, audit
-from wellworn.store.port import Record, RecordFilter, Store, StoreReader
+from wellworn.store.port import Record, RecordFilter, Store, StoreReader, Tx
 
 API_KEY = "api_key"
 """The kind of record."""
@@ -97,7 +97,8 @@ def create_key(
         expires_at=expires_at,
         digest=_digest(secret),
     )
-    _put(store, key, now, "create_key")
+    with store.transact() as tx:
+        _put(tx, key, now, "create_key")
     return key, f"{PREFIX}_{key.id}_{secret}"
 
 
@@ -108,10 +109,11 @@ def list_keys(reader: StoreReader, tenant: str | None = None) -> list[ApiKey]:
 
 def revoke_key(store: Store, id: str, *, now: datetime, tenant: str | None = None) -> ApiKey:
     """Refuse the key (of this tenant, or of any) from now on. Where no tenant is given, the beginning of the id will do."""
-    key = _named(store, id, tenant)
-    if key.revoked_at is None:
-        key = replace(key, revoked_at=now)
-        _put(store, key, now, "revoke_key")
+    with store.transact() as tx:
+        key = _named(tx, id, tenant)
+        if key.revoked_at is None:
+            key = replace(key, revoked_at=now)
+            _put(tx, key, now, "revoke_key")
     return key
 
 
@@ -119,24 +121,20 @@ def rotate_key(
     store: Store, id: str, *, now: datetime, grace: timedelta, tenant: str | None = None
 ) -> tuple[ApiKey, str]:
     """A new key in the place of another, which is refused when the grace has passed."""
-    old = _named(store, id, tenant)
-    if not old.active(now):
-        raise InvalidInput("key", f"{old.id} is expired or revoked", "create a new one")
-    if old.rotated_to:  # it ends with its grace, which is no lifetime for another
-        raise InvalidInput("key", f"{old.id} was rotated", f"rotate {old.rotated_to}, which is in its place")
-    made = create_key(
-        store,
-        tenant=old.tenant,
-        role=old.role,
-        now=now,
-        name=old.name,
-        layers=old.layers,
-        expires_at=None if old.expires_at is None else now + (old.expires_at - old.created_at),
-    )
-    end = now + grace
-    ends = end if old.expires_at is None else min(end, old.expires_at)
-    _put(store, replace(old, expires_at=ends, rotated_to=made[0].id), now, "rotate_key")
-    return made
+    secret = secrets.token_urlsafe(32)
+    with store.transact() as tx:
+        old = _named(tx, id, tenant)
+        if not old.active(now):
+            raise InvalidInput("key", f"{old.id} is expired or revoked", "create a new one")
+        if old.rotated_to:  # it ends with its grace, which is no lifetime for another
+            raise InvalidInput("key", f"{old.id} was rotated", f"rotate {old.rotated_to}, which is in its place")
+        end = now + grace
+        ends = end if old.expires_at is None else min(end, old.expires_at)
+        lasts = None if old.expires_at is None else now + (old.expires_at - old.created_at)
+        new = replace(old, id=secrets.token_hex(8), created_at=now, expires_at=lasts, digest=_digest(secret))
+        _put(tx, new, now, "create_key")
+        _put(tx, replace(old, expires_at=ends, rotated_to=new.id), now, "rotate_key")
+    return new, f"{PREFIX}_{new.id}_{secret}"
 
 
 def id_in(token: str) -> str:
@@ -163,9 +161,9 @@ def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _named(store: Store, id: str, tenant: str | None) -> ApiKey:
+def _named(reader: StoreReader, id: str, tenant: str | None) -> ApiKey:
     found = [
-        key for key in list_keys(store, tenant) if key.id == id or (tenant is None and id and key.id.startswith(id))
+        key for key in list_keys(reader, tenant) if key.id == id or (tenant is None and id and key.id.startswith(id))
     ]
     if not found:
         raise NotFound("key", id, "see `wellworn keys list`")
@@ -174,13 +172,12 @@ def _named(store: Store, id: str, tenant: str | None) -> ApiKey:
     return found[0]
 
 
-def _put(store: Store, key: ApiKey, now: datetime, action: str) -> None:
+def _put(tx: Tx, key: ApiKey, now: datetime, action: str) -> None:
     record = Record(
         tenant=key.tenant, kind=API_KEY, key=key.id, body=to_plain(key), created_at=key.created_at, updated_at=now
     )
-    with store.transact() as tx:
-        tx.put_records([record])
-        audit(tx, Event(at=now, tenant=key.tenant, action=action, detail={"key": key.id}))
+    tx.put_records([record])
+    audit(tx, Event(at=now, tenant=key.tenant, action=action, detail={"key": key.id}))
 
 
 def _key_of(record: Record) -> ApiKey | None:
