@@ -241,8 +241,8 @@ class Engine:
                 self._background.handle(handlers)
 
     def check_open(self) -> None:
-        """Raise `StoreClosed` now, not at the first use of what is about to be made."""
-        self.store.heads([])
+        """Raise now if the store is closed or cannot be read, not at the first use of what is about to be made."""
+        self.store.model()
 
     def close(self) -> None:
         """Stop background work, write what is pending, and release files and memory. Closing twice is fine."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import select
 import socket
+import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -547,6 +548,14 @@ def test_the_end_waits_little_for_a_store_that_is_away(monkeypatch: pytest.Monke
         running.client().recall("tea")
     assert len(waited) >= 2  # the calls, and the recall
     assert max(waited) <= app.CLOSE_S
+
+
+def test_a_store_that_cannot_be_read_is_not_ready(tmp_path: Path) -> None:
+    with serving(tmp_path / "memory.db") as running:
+        assert running.http().get("/readyz").status_code == 200
+        with closing(sqlite3.connect(tmp_path / "memory.db")) as db:
+            db.execute("ALTER TABLE models RENAME TO elsewhere")
+        assert running.http().get("/readyz").status_code == 503
 
 
 def test_a_service_that_is_not_there_is_one_error() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from wellworn import Memory, Scope, StoreCorrupt, StoreError
+from wellworn import Memory, Scope, StoreBusy, StoreCorrupt, StoreError
 from wellworn.core.locks import process_runs
 from wellworn.ops.backup import restore
 from wellworn.ops.doctor import rescue
@@ -449,6 +449,9 @@ def test_the_salt_is_read_once_before_sqlite_locks_the_file(encrypted: Path, mon
     second = SqliteStore(encrypted, key=KEY)
     with first.snapshot(), first.snapshot(), second.snapshot():
         assert first.partitions() == []
+    with pytest.raises(StoreBusy, match="is open elsewhere: close that first; its key stays"):
+        first.rekey("cd" * 32)
+    assert second.partitions() == first.partitions() == []
     second.close()
     first.rekey("cd" * 32)
 

@@ -28,7 +28,7 @@ from wellworn.core.errors import InvalidInput, StoreBusy, StoreClosed, StoreCorr
 from wellworn.core.locks import patience_left
 from wellworn.store.sqlite.db import SqliteDb, translated, translation
 from wellworn.store.sqlite.driver import PLAIN_HEADER, connect, raw_key, salt_of
-from wellworn.store.sqlite.log import begin_log, beside, close_sealed, is_marked
+from wellworn.store.sqlite.log import begin_log, beside, close_sealed, end_log, is_marked
 from wellworn.store.sqlite.schema import LONE, MIGRATIONS, migrate, version_of
 
 BUSY_TIMEOUT_S = 60.0
@@ -244,14 +244,19 @@ class Connections:
         return not busy
 
     def rekey(self, secret: bytes) -> None:
-        """Encrypt every page with another key, and close: whoever goes on opens the file again."""
+        """Encrypt every page of a file that nobody else has open with another key, and close: whoever goes on opens it again."""
         with _gate:
             self.alive()
             writer = self._held.writer
             with self._write_lock, translated():
                 if writer is None or self.read_only:
                     raise StoreError(f"{str(self._path)!r} cannot be changed; its key stays")
-                writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                with self._pool_lock:
+                    while self._held.idle:
+                        self._held.idle.pop().close()
+                with _busy_timeout(writer, 0):
+                    if not end_log(writer, self._path):
+                        raise StoreBusy(f"{str(self._path)!r} is open elsewhere: close that first; its key stays")
                 writer.execute(f"PRAGMA rekey = \"x'{raw_key(secret, self._held.salt)}'\"")
                 self._held.secret = secret
         self.close()

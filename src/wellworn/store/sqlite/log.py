@@ -106,6 +106,14 @@ def begin_log(connection: sqlite3.Connection, path: Path, wait_s: float) -> None
         mark.leave()
 
 
+def end_log(connection: sqlite3.Connection, path: Path) -> bool:
+    """Turn logging off and leave one whole file; False if somebody else has it open."""
+    with _Mark(path) as mark:
+        settled = _settled(connection)
+        mark.leave()
+    return settled
+
+
 def close_sealed(connection: sqlite3.Connection, path: Path, again: Callable[[], sqlite3.Connection]) -> None:
     """Close a connection, and leave one whole file behind if nobody else has it open; `again` connects anew.
 
