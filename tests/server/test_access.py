@@ -301,9 +301,11 @@ def test_an_import_ends_with_its_key(keyed: Running, monkeypatch: pytest.MonkeyP
 
 def test_an_answer_with_a_secret_is_not_kept(keyed: Running) -> None:
     http = keyed.http(keyed.key(tenant="secrets"))
-    name = {"idempotency-key": "twice"}
-    texts = [http.post("/v1/keys", json={}, headers=name).json()["key"] for _ in range(2)]
+    texts = [http.post("/v1/keys", json={}).json()["key"] for _ in range(2)]
     assert texts[0] != texts[1]
+    for path in ("/v1/keys", f"/v1/keys/{id_in(texts[0])}/rotate", "/v1/load", "/v1/import?user=ada"):
+        refused = http.post(path, json={}, headers={"idempotency-key": "twice"})
+        assert (refused.status_code, "Idempotency-Key" in refused.json()["detail"]) == (422, True), path
     records = keyed.service.memory.engine.store.records(RecordFilter(tenant="secrets"))
     assert all(text.split("_", 2)[2] not in str(records) for text in texts)
 

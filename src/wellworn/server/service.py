@@ -366,8 +366,8 @@ class Needs:
     """The dependency of a route: the call, of someone who may make it."""
 
     def __init__(self, role: str, *, once: bool = True, layer: bool = True) -> None:
-        """`once`: a write with an idempotency key is made once. Its body is read whole for that. `layer`: the scope must
-        name one; otherwise none is the whole tenant."""
+        """`once`: a write with an idempotency key is made once, for which its body is read whole; otherwise one with such a key
+        is refused. `layer`: the scope must name one; otherwise none is the whole tenant."""
         self.role = role
         self.once = once
         self.layer = layer
@@ -387,7 +387,9 @@ class Needs:
             scope.home()  # refuses it
         ACTOR.set(caller.actor)
         once, name = None, request.headers.get("idempotency-key")
-        if name is not None and self.once and request.method != "GET":
+        if name is not None and request.method != "GET":
+            if not self.once:
+                raise InvalidInput("Idempotency-Key", "this request cannot be made once", "send it without")
             line = f"{request.method} {request.url.path}?{request.url.query}"
             once = wanted(caller.tenant, caller.actor, name, line, await request.body())
         memory = service.memory.for_scope(scope)
