@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -335,8 +336,9 @@ def test_a_backup_of_an_encrypted_store_needs_its_key(encrypted: Path, tmp_path:
         made = memory.admin.backup().made
     assert made is not None
     assert made.encrypted
-    with pytest.raises(StoreError):
-        check(Path(made.path))
+    for key in (None, "cd" * 32):
+        with pytest.raises(WrongKey, match=f"^{made.path} is encrypted: give its key"):
+            check(Path(made.path), open_store=partial(SqliteStore, key=key))
     restore(Path(made.path), tmp_path / "again.db")
     with opened(tmp_path / "again.db", KEY) as memory:
         assert [entry.text for entry in memory.entries(scope=ADA)] == [PLANTED]

@@ -26,7 +26,7 @@ from typing import BinaryIO
 from urllib.parse import parse_qsl, urlsplit
 
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import InvalidInput, StoreError, TransferError
+from wellworn.core.errors import InvalidInput, StoreCorrupt, StoreError, TransferError, WrongKey
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.ops.doctor import verify
 from wellworn.ops.files import beside, free_name, open_plain, scratch, sweep, take_place
@@ -168,7 +168,12 @@ def _hash_of(location: str | Path) -> str:
 def check(path: Path, *, open_store: Callable[[Path], SqlStore] = SqliteStore) -> Backup:
     """Restore a backup into a temporary file and verify everything in it; damage is an error that says what is wrong."""
     with _unpacked(path, None) as (header, file):
-        store = open_store(file)
+        try:
+            store = open_store(file)
+        except (StoreCorrupt, WrongKey) as error:
+            if not header.encrypted:
+                raise
+            raise WrongKey(f"{path} is encrypted: give its key (WELLWORN_KEY or WELLWORN_KEY_FILE)") from error
         try:
             report = verify(store, None)
             entries = store.counts(store.partitions())["entries"]
