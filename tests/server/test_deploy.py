@@ -148,7 +148,7 @@ def test_the_image_runs_as_nobody_special_and_copies_what_is_there() -> None:
     extras = re.search(r"\.\[([\w,-]+)\]", (DEPLOY / "Dockerfile").read_text())
     known = re.findall(r"^([\w-]+) = \[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert extras is not None
-    assert {*extras[1].split(",")} <= {*known}
+    assert {"server", "mcp", "oidc", "postgres", "redis", "otel", "encryption"} <= {*extras[1].split(",")} <= {*known}
 
 
 def test_systemd_accepts_the_unit_and_finds_it_closed(tmp_path: Path) -> None:
