@@ -162,6 +162,20 @@ def test_what_others_wrote_after_us_stays(place: Path) -> None:
     assert "not written as a table" in connect("codex", "--remove", code=2)
 
 
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_hook_of_others_in_our_group_stays(place: Path, at: int) -> None:
+    connect("claude-code")
+    file, other = place / ".claude/settings.json", {"type": "command", "command": "notify-send done"}
+    value = json.loads(file.read_text())
+    value["hooks"]["Stop"][0]["hooks"].insert(at, other)
+    file.write_text(json.dumps(value))
+    assert "Nothing to change." in connect("claude-code")
+    value["hooks"]["Stop"] *= 2  # a copy of ours does not stay behind
+    file.write_text(json.dumps(value))
+    connect("claude-code", "--remove")
+    assert json.loads(file.read_text())["hooks"]["Stop"] == [{"hooks": [other]}] * 2
+
+
 def test_print_shows_the_settings_and_changes_nothing(place: Path) -> None:
     shown = connect("claude-code", "--print", "--user", "ada", "--llm", "ollama:llama3.2")
     assert '"--user"' in shown

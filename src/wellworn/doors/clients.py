@@ -134,8 +134,7 @@ def without_json(text: str, path: Sequence[str], ours: Ours) -> str:
         if members is None or name not in members:
             return text
         chain.append(members[name][1])
-    if (items := chain[-1].items) is not None:
-        chain += [item for item in items if ours(item.value)][:1]
+    chain += _down_to(ours, chain[-1].items or ())
     own = chain[-1].value
     if not ours(own):
         return text
@@ -149,6 +148,16 @@ def without_json(text: str, path: Sequence[str], ours: Ours) -> str:
     else:
         cuts += [text[: chain[0].start]] if len(chain[0].value) == 1 else []
     return next((cut for cut in reversed(cuts) if _gives(cut, path, value, text)), cuts[0])
+
+
+def _down_to(ours: Ours, items: Sequence[Node]) -> list[Node]:
+    """The nodes down to the first item that is ours: a group of hooks, or where it has several, ours alone."""
+    own = next((item for item in items if ours(item.value)), None)
+    if own is None:
+        return []
+    _, hooks = (own.members or {}).get("hooks", (0, own))
+    inner = hooks.items or ()
+    return [own, hooks, *_down_to(ours, inner)] if len(inner) > 1 else [own]
 
 
 def _gives(cut: str, path: Sequence[str], value: object, text: str) -> bool:
@@ -282,32 +291,46 @@ class Change:
     def toml(self) -> bool:
         return self.file.suffix == ".toml"
 
+    @property
+    def listed(self) -> bool:
+        return isinstance(self.value, list)
+
     def add(self, text: str) -> str:
         """The text with the change; the same text if it has it. Never replaces what is there."""
         there = value_at(text, self.path, toml=self.toml)
-        listed = there if isinstance(there, list) else [] if there is None else [there]
-        own = [one for one in listed if self.is_ours(one)]
-        if own and own != ([self.value] if there is own[0] else self.value):
+        own, wanted = (_our_hooks(there), _our_hooks(self.value)) if self.listed else (there, self.value)
+        if own not in (None, [], wanted):
             remedy = "wellworn connect … --remove takes it out first"
             raise InvalidInput(str(self.file), f"has another {'.'.join(self.path)} already", remedy)
-        return text if own else self._add(text)
+        return text if own == wanted else self._add(text)
 
     def remove(self, text: str) -> str:
         """The text without the change, whatever the options were that it was made with."""
         if not text.strip():
             return text
-        return without_toml(text, self.path) if self.toml else without_json(text, self.path, self.is_ours)
+        if self.toml:
+            return without_toml(text, self.path)
+        left = without_json(text, self.path, self.is_ours)
+        return text if left == text else self.remove(left)  # somebody may have copied it
 
     def is_ours(self, value: object) -> bool:
         """Whether a value in the file is ours: the server of our name, or a hook that runs our command."""
-        if not isinstance(self.value, list):
-            return True
-        hooks = value.get("hooks") if isinstance(value, Mapping) else None
-        lines = [hook.get("command") for hook in hooks or () if isinstance(hook, Mapping)]
-        return any(isinstance(line, str) and _OUR_HOOK.search(line) for line in lines)
+        return not self.listed or bool(_our_hooks(value))
 
     def _add(self, text: str) -> str:
         return with_toml(text, self.path, self.value) if self.toml else with_json(text, self.path, self.value)
+
+
+def _our_hooks(value: object) -> list[object]:
+    """The hooks that run our command: in a list, in a group, or the hook itself."""
+    if isinstance(value, list):
+        return [hook for one in value for hook in _our_hooks(one)]
+    if not isinstance(value, Mapping):
+        return []
+    if "hooks" in value:
+        return _our_hooks(value["hooks"])
+    line = value.get("command")
+    return [value] if isinstance(line, str) and _OUR_HOOK.search(line) else []
 
 
 @dataclass(frozen=True, kw_only=True)
