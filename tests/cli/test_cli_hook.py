@@ -67,6 +67,21 @@ def test_a_transcript_is_the_work_since_the_last_prompt() -> None:
     assert judge(work).success
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        entry("user", "This session is being continued. All tests pass.", isCompactSummary=True),
+        entry("user", "<task-notification>\n<status>completed</status>\n</task-notification>"),
+        entry("user", {"type": "text", "text": "<bash-stdout>a</bash-stdout><bash-stderr></bash-stderr>"}),
+        entry("user", "<local-command-stdout></local-command-stdout>"),
+        entry("user", "<system-reminder>Two files changed.</system-reminder>\n"),
+    ],
+)
+def test_what_a_program_says_in_the_users_name_is_no_prompt(line: str) -> None:
+    assert trajectory_in([*TRANSCRIPT[:8], line, *TRANSCRIPT[8:]]) == trajectory_in(TRANSCRIPT)
+    assert trajectory_in([*TRANSCRIPT, entry("user", "Why is <bash-stdout> empty?")]).steps == ()
+
+
 def item(type: str, **fields: Any) -> str:  # a line of a transcript of Codex 0.166
     return json.dumps({"type": "response_item", "payload": {"type": type, **fields}})
 
@@ -220,9 +235,10 @@ def test_nothing_is_looked_up_for_a_reaction(cli: Cli, reaction: str) -> None:
     assert prompt(cli, "s2", reaction) == ""
 
 
-def test_work_after_a_reaction_belongs_to_the_task_under_way(cli: Cli, transcript: Path) -> None:
+@pytest.mark.parametrize("reaction", ["yes, go on", "<task-notification>\nI use pytest now.\n</task-notification>"])
+def test_work_after_a_reaction_belongs_to_the_task_under_way(cli: Cli, transcript: Path, reaction: str) -> None:
     prompt(cli, "s1", "Run the tests of the parser")
-    prompt(cli, "s1", "yes, go on")
+    prompt(cli, "s1", reaction)
     over(cli, "Stop", transcript_path=str(transcript))
     assert "Run the tests of the parser" in prompt(cli, "s2", "Run the parser's tests")
     assert cli.json("tasks", "status", *MEANINGS)["by_state"] == {"executing": 1, "reinforced": 1}

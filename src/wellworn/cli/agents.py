@@ -113,7 +113,7 @@ def pre_task(
     from wellworn.ingest.pii.find import PLACEHOLDER  # here: numpy counts the threads it may start when it is imported
     from wellworn.ingest.scrub import scrubbed_json
     from wellworn.ingest.terms import content_words
-    from wellworn.ingest.utterance import only_reacts
+    from wellworn.ingest.utterance import by_program, only_reacts
 
     given = {} if query is not None else read_object(DASH)
     said = (query if query is not None else _word(given, "prompt", "query"))[:MAX_PROMPT_CHARS]
@@ -123,7 +123,7 @@ def pre_task(
     asked = without_secrets(said)
     left = asked if asked == said else PLACEHOLDER.sub("", asked)
     words = content_words(left)
-    if "prompt" in given and only_reacts(words, left):  # "ok", "thanks", a key alone: nothing to look up
+    if "prompt" in given and (only_reacts(words, left) or by_program(said)):  # "ok", a key alone: nothing to look up
         return
     session = _word(given, "session_id") if "prompt" in given else ""
     with _working(target) as bank:

@@ -29,6 +29,8 @@ _SUBJECT = rf"(?:{_PRONOUN}|my|our|your|its|his|her|their|the|a|an)"
 _AUX = r"(?:is|are|was|were|am|do|does|did|can|could|should|would|will|shall|must|has|have|had|might|may)"
 _ALONE = r"(?!.*\b(?:i|we|im|is|are|was|were)\b)"
 """No second verb: "when Anna does yoga I run" and "what the doctor did was good" ask nothing."""
+_TAG = r"(?:task-notification|local-command-stdout|bash-(?:input|stdout|stderr)|system-reminder|environment_context)"
+_BY_PROGRAM = regex(rf"<{_TAG}>.*</{_TAG}>", re.DOTALL)
 _ASKS = regex(
     rf"(?!(?:when|where)\W+{_PRONOUN}\b){_WH}(?:\W+\w+?){{0,3}}?(?:\W+{_AUX}|['’]?(?:s|re|d))\W+{_SUBJECT}\b"  # what time's the call
     rf"|{_WH}\W+(?:do|does|did)\W+\w"  # what does Owen do
@@ -283,6 +285,11 @@ def only_asks(text: str) -> bool:
 def only_reacts(content: list[str], text: str) -> bool:
     """Whether a turn with these content words is thanks, a greeting, consent or "I do not know"."""
     return len(text) <= LONGEST_CHARS and (_REACTIONS.issuperset(content) or bool(_EXCLAIMS.fullmatch(text.strip())))
+
+
+def by_program(text: str) -> bool:
+    """Whether a coding agent says this in the user's name: "<task-notification>…</task-notification>"."""
+    return _BY_PROGRAM.fullmatch(text.strip()) is not None
 
 
 def knows_not(text: str) -> bool:

@@ -20,6 +20,7 @@ from wellworn.core.errors import InvalidInput
 from wellworn.core.lazy import regex
 from wellworn.core.plain import from_plain
 from wellworn.core.wellformed import well_formed
+from wellworn.ingest.utterance import by_program
 from wellworn.tasks.shell import read_output
 
 MAX_STEPS = 400
@@ -294,6 +295,7 @@ MAX_RESULT_CHARS = 2_000
 MAX_TEXT_CHARS = 1_000
 RUNS_COMMANDS = ("Bash",)
 """Tools whose results are errors exactly when the command's exit code was not 0."""
+_NOT_SAID = ("isSidechain", "isMeta", "isCompactSummary")
 _EXIT_CODE = regex(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
 _RUNNING = regex(r"^Process running with session ID (\d+)$", re.MULTILINE)
 
@@ -322,7 +324,7 @@ def trajectory_in(lines: Iterable[str]) -> Trajectory:
         parts = [part for part in parts if isinstance(part, Mapping)]
         kinds = {part.get("type") for part in parts}
         asked = _texts(parts).strip() if message.get("role") == "user" and "tool_result" not in kinds else ""
-        if asked:
+        if asked and not by_program(asked):
             query, steps, calls, running, said = asked, [], {}, {}, ""
             continue
         for part in parts:
@@ -352,7 +354,7 @@ def _messages(lines: Iterable[str]) -> Iterable[Mapping[str, Any]]:
             value = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if not isinstance(value, Mapping) or value.get("isSidechain") or value.get("isMeta"):
+        if not isinstance(value, Mapping) or any(value.get(name) for name in _NOT_SAID):
             continue
         message, item = value.get("message"), value.get("payload")
         if isinstance(message, Mapping) and value.get("type") in ("user", "assistant"):
