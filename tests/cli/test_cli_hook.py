@@ -16,7 +16,7 @@ from wellworn import Memory
 from wellworn.cli import agents
 from wellworn.cli.agents import run_line
 from wellworn.tasks.judge import judge
-from wellworn.tasks.trajectory import trajectory_in
+from wellworn.tasks.trajectory import read_transcript, trajectory_in
 
 from .conftest import Cli
 from .test_cli_tasks import CLERK, WORK
@@ -80,6 +80,14 @@ def test_a_transcript_is_the_work_since_the_last_prompt() -> None:
 def test_what_a_program_says_in_the_users_name_is_no_prompt(line: str) -> None:
     assert trajectory_in([*TRANSCRIPT[:8], line, *TRANSCRIPT[8:]]) == trajectory_in(TRANSCRIPT)
     assert trajectory_in([*TRANSCRIPT, entry("user", "Why is <bash-stdout> empty?")]).steps == ()
+
+
+def test_lines_of_a_transcript_end_where_json_lines_end(tmp_path: Path) -> None:
+    odd = "Run the tests\u2028of the\u0085parser"
+    (tmp_path / "t.jsonl").write_bytes(
+        json.dumps(json.loads(entry("user", odd)), ensure_ascii=False).encode() + b"\r\n"
+    )
+    assert read_transcript(tmp_path / "t.jsonl").query == odd
 
 
 def item(type: str, **fields: Any) -> str:  # a line of a transcript of Codex 0.166

@@ -304,7 +304,7 @@ def read_transcript(path: Path) -> Trajectory:
     """The work since the last prompt."""
     try:
         size = path.stat().st_size
-        lines = [] if size > MAX_BYTES else path.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = [] if size > MAX_BYTES else path.read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError as error:
         raise InvalidInput("transcript_path", f"cannot read {str(path)!r}: {error.strerror}") from None
     if size > MAX_BYTES:
