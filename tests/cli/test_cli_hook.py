@@ -365,6 +365,11 @@ def test_a_hook_keeps_what_lasts_and_not_the_order(cli: Cli) -> None:
     assert [one["text"] for one in cli.json("list", "--kind", "fact")["entries"]] == ["The tests run with make check."]
 
 
+def test_a_prompt_with_broken_characters_is_served_and_kept(cli: Cli) -> None:
+    prompt(cli, "s1", "I prefer tabs over\x00 spaces \ud83d")
+    assert "tabs over spaces" in prompt(cli, "s2", "Tabs\x00 or spaces \udc00?")
+
+
 def test_what_fits_far_less_than_the_best_is_not_shown(cli: Cli) -> None:
     facts = ("Mails are sent with Postmark.", "Logs are shipped to Loki.", "Secrets are kept in Vault.")
     for fact in (*facts, "Login goes through Keycloak.", "Metrics go to Prometheus."):

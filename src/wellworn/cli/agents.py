@@ -27,7 +27,7 @@ from wellworn.core.fence import MIN_CONFIDENCE, fenced_block
 from wellworn.core.locks import patience
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Hit, Kind, Turn, fence_item
-from wellworn.core.wellformed import counted
+from wellworn.core.wellformed import clean_text, counted
 from wellworn.doors import without_secrets
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def pre_task(
     from wellworn.ingest.utterance import by_program, only_reacts
 
     given = {} if query is not None else read_object(DASH)
-    said = (query if query is not None else _word(given, "prompt", "query"))[:MAX_PROMPT_CHARS]
+    said = clean_text(query if query is not None else _word(given, "prompt", "query"))[:MAX_PROMPT_CHARS]
     name = task_id or _word(given, "session_id", "task_id") or "task"
     if not said.strip():
         raise InvalidInput("--query", "is missing", 'give it, or pipe in {"prompt": …}')
