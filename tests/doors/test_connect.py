@@ -176,6 +176,24 @@ def test_a_hook_of_others_in_our_group_stays(place: Path, at: int) -> None:
     assert json.loads(file.read_text())["hooks"]["Stop"] == [{"hooks": [other]}] * 2
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('{"a": 1, // one\n  OURS\n}', '{"a": 1 // one\n}'),
+        ('{"a": 1, // one\n  OURS}', '{"a": 1 // one\n  }'),
+        ('{"a": 1, /* one */ OURS,\n}', '{"a": 1 /* one */ ,\n}'),
+        ('{\n  OURS,\n  // two\n  "b": 2\n}', '{\n  // two\n  "b": 2\n}'),
+        ('{\n  OURS // was\n  , "b": 2\n}', '{\n  // was\n   "b": 2\n}'),
+        ("{\n  // none\n  OURS, // yet\n}", "{\n  // none\n   // yet\n}"),
+    ],
+)
+def test_comments_of_others_around_ours_stay(before: str, after: str) -> None:
+    text = before.replace("OURS", '"wellworn": {"command": "x"}')
+    assert parsed(text).value
+    assert without_json(text, ("wellworn",), lambda _: True) == after
+    assert "wellworn" not in parsed(after).value
+
+
 def test_print_shows_the_settings_and_changes_nothing(place: Path) -> None:
     shown = connect("claude-code", "--print", "--user", "ada", "--llm", "ollama:llama3.2")
     assert '"--user"' in shown

@@ -174,13 +174,24 @@ def _cut(text: str, parent: Node, node: Node) -> str:
     else:
         places = [(one.start, one) for one in parent.items or ()]
     at = next(n for n, (_, one) in enumerate(places) if one is node)
+    start = places[at][0]
     if len(places) == 1:
-        before, after = text[parent.start + 1 : places[0][0]], text[node.stop : parent.stop - 1]
-        kept = [part if part.strip(" \t\r\n,") else "" for part in (before, after)]
+        before, after = text[parent.start + 1 : start], _without_comma(text, node.stop, parent.stop - 1)
+        kept = [part if part.strip() else "" for part in (before, after)]
         return f"{text[: parent.start + 1]}{''.join(kept)}{text[parent.stop - 1 :]}"
     if at == len(places) - 1:
-        return text[: places[at - 1][1].stop] + text[node.stop :]
-    return text[: places[at][0]] + text[places[at + 1][0] :]
+        last = places[at - 1][1].stop
+        gap, rest = _without_comma(text, last, start), text[node.stop :]
+        is_open = gap.strip() and not re.match(r"[ \t]*\r?\n", rest)  # a comment that a line end must close
+        return text[:last] + (gap if is_open else gap.rstrip()) + rest
+    following = places[at + 1][0]
+    return text[:start] + _without_comma(text, node.stop, following).lstrip() + text[following:]
+
+
+def _without_comma(text: str, start: int, stop: int) -> str:
+    """What stands between two values, without the comma: comments and spaces."""
+    comma = _skip(text, start)
+    return text[start:comma] + text[comma + 1 : stop]
 
 
 def _inserted(text: str, parent: Node, shown: str, indent: str, line_end: str, depth: int) -> str:
