@@ -236,6 +236,7 @@ def test_a_search_without_an_answer_says_so_and_never_how_it_searched(memory: Me
         ("memory_remember", {"text": "x", "replaces": "none"}, "no entry 'none'"),
         ("memory_remember", {"text": "x", "replace": "none"}, r"^replace: not known; the arguments are text, kind,"),
         ("memory_remember", {"text": "x", "self": 1}, "^self: not known"),
+        ("memory_feedback", {"recall_id": "none"}, "0 options were given.*cited, used, refined, success"),
         ("memory_feedback", {"recall_id": "none", "cited": [0]}, r"no recall 'none'.*recall_id of a memory_search"),
         ("memory_forget", {}, "give one of the two"),
         ("memory_edit", {"id": "none", "text": "x"}, r"no entry 'none'.*memory_search"),

@@ -224,9 +224,14 @@ class MemoryTools:
         success: Annotated[bool | None, Field(description="Whether the work it was for succeeded.")] = None,
     ) -> Reported:
         """Say which memories of a search helped, so that the next search is better. Give exactly one of the options."""
-        memory = self._opened("write")
         refined = None if refined is None else _told(refined)
-        return Reported(new=memory.outcome(recall_id, cited=cited, used=used, refined=refined, success=success))
+        options = {"cited": cited, "used": used, "refined": refined, "success": success}
+        given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+        if len(given) != 1:
+            raise InvalidInput(
+                "memory_feedback", f"{len(given)} options were given", f"give one of {', '.join(options)}"
+            )
+        return Reported(new=self._opened("write").outcome(recall_id, **given))
 
     def memory_forget(
         self,
