@@ -158,8 +158,15 @@ def test_what_others_wrote_after_us_stays(place: Path) -> None:
     toml.write_text(toml.read_text() + '\n# of others\n[mcp_servers.other]\ncommand = "npx"\n')
     connect("codex", "--remove")
     assert toml.read_text() == '\n# of others\n[mcp_servers.other]\ncommand = "npx"\n'
+    connect("codex")
+    toml.write_text(toml.read_text().replace("args =", "# mine\n\nargs =") + "\n# of others\n[features]\n")
+    connect("codex", "--remove")
+    assert "wellworn" not in toml.read_text()
+    assert toml.read_text().endswith("\n# of others\n[features]\n")
     toml.write_text('[mcp_servers]\nwellworn = { command = "mine" }\n')
-    assert "not written as a table" in connect("codex", "--remove", code=2)
+    answer = connect("codex", "--remove", code=2)
+    assert "not written as a table" in answer
+    assert "take out by hand" in answer
 
 
 @pytest.mark.parametrize("at", [0, 1])

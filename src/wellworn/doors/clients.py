@@ -235,7 +235,7 @@ def with_toml(text: str, path: Sequence[str], value: Mapping[str, Any]) -> str:
 def without_toml(text: str, path: Sequence[str]) -> str:
     """The text without the table and without the gap before it."""
     before = _toml(text)
-    form = rf"^\[{re.escape('.'.join(path))}\]\r?\n(?:[^\s\[#][^\n]*(?:\n|\Z))*"
+    form = rf"^\[{re.escape('.'.join(path))}\]\r?\n(?:(?:[ \t\r]*(?:#[^\n]*)?\n)*[^\s\[#][^\n]*(?:\n|\Z))*"
     found = next(reversed([*re.finditer(form, text, re.MULTILINE)]), None)  # an earlier one stands in a string
     table = value_at(text, path, toml=True)
     if table is None:
@@ -274,11 +274,6 @@ def value_at(text: str, path: Sequence[str], *, toml: bool) -> Any:  # any value
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
-
-
-def refused(file: object, why: Exception) -> InvalidInput:
-    """The error for a file that cannot be changed safely."""
-    return InvalidInput(str(file), f"cannot be changed: {why}", "mend it, or add by hand what --print shows")
 
 
 # -- clients -----------------------------------------------------------------------------------------------------------
@@ -457,12 +452,13 @@ def applied(changes: Sequence[Change], *, remove: bool) -> dict[Path, str | None
     after: dict[Path, str] = {}
     for change in reversed(changes) if remove else changes:
         file = change.file.resolve()  # settings are often links
-        before.setdefault(file, _read(file))
-        text = after.get(file, before[file])
         try:
+            before.setdefault(file, _read(file))
+            text = after.get(file, before[file])
             after[file] = change.remove(text) if remove else change.add(text)
         except Unreadable as error:
-            raise refused(change.file, error) from None
+            remedy = f"mend it, or {'take out' if remove else 'add'} by hand what --print shows"
+            raise InvalidInput(str(change.file), f"cannot be changed: {error}", remedy) from None
     return {file: (text if text or not remove else None) for file, text in after.items() if text != before[file]}
 
 
@@ -492,4 +488,4 @@ def _read(file: Path) -> str:
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError as error:
-        raise refused(file, error) from None
+        raise Unreadable(str(error)) from None
