@@ -256,6 +256,9 @@ def test_a_memory_is_kept_where_git_does_not_see_it_unless_there_is_one(place: P
     def db() -> str:
         return str(server_in(place / ".cursor/mcp.json", "mcpServers", "wellworn")["args"][-1])
 
+    connect("cursor", "--db", "memory.db")  # somebody wants it here, though there is none yet
+    assert db() == str(place / "memory.db")
+    connect("cursor", "--remove")
     connect("cursor")
     assert db() == str(place / ".wellworn/memory.db")
     assert (place / ".wellworn/.gitignore").read_text() == "*\n"

@@ -13,7 +13,7 @@ import typer
 
 from wellworn.cli import agents, options
 from wellworn.cli.options import argument, command, flag, option
-from wellworn.cli.target import DEFAULT_DB, FOLDER, Target, usual_db
+from wellworn.cli.target import DEFAULT_DB, FOLDER, Target
 from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.lazy import regex
 from wellworn.core.values import LAYERS
@@ -49,7 +49,8 @@ def connect(
 
         choose_model(llm)  # it refuses names that it does not know
     project = None if everywhere or not chosen.has_projects else Path.cwd()
-    place = _place(target, project)
+    ours = (project or Path.home()) / FOLDER / DEFAULT_DB
+    place = ours if remove else _place(target, project)
     changes = chosen.changes(project, _program(), _options(target, place), llm)
     if show:
         shown: dict[str, str] = {}
@@ -62,7 +63,6 @@ def connect(
         raise MissingExtra("an MCP server", "mcp")
     texts = applied(changes, remove=remove)
     write(texts)
-    ours = (project or Path.home()) / FOLDER / DEFAULT_DB
     if not _named(project) if remove else place == ours:
         _folder(ours, remove=remove)
     files = sorted({str(change.file) for change in changes})
@@ -84,7 +84,7 @@ def _place(target: Target, project: Path | None) -> Path | str:
             problem = "a password would stand in the client's settings"
             raise InvalidInput("--db", problem, "leave it out of the URL and use ~/.pgpass or PGPASSWORD")
         return target.db
-    if target.db != usual_db():
+    if target.names_db:
         return Path(target.db).absolute()
     if project is not None and (project / DEFAULT_DB).exists():
         return project / DEFAULT_DB

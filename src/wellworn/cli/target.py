@@ -71,6 +71,8 @@ class Target:
     """The memory, the scope and the form of the answer that the command line names."""
 
     db: str
+    names_db: bool
+    """Whether somebody chose it: by an option or the environment."""
     embedder: str
     scope: Scope
     owner: Scope | None
@@ -203,6 +205,7 @@ def target_of(values: Mapping[str, str | None], *, as_json: bool = False) -> Tar
     named = Scope(tenant="default" if (tenant := values["tenant"]) is None else tenant, **layers)
     return Target(
         db=values["db"] or usual_db(),
+        names_db=bool(values["db"]),
         embedder=values["embedder"] or "static",
         scope=named if layers else replace(named, user=DEFAULT_USER),
         owner=named if layers or tenant is not None else None,
