@@ -252,6 +252,15 @@ def test_a_model_that_nobody_knows_is_refused_before_anything_is_written(place: 
     assert content(place) == {}
 
 
+@pytest.mark.parametrize("db", [":memory:", "http://localhost:8000", "mysql://me:secret@host/db"])
+def test_a_memory_that_no_agent_can_open_is_refused_before_anything_is_written(place: Path, db: str) -> None:
+    answer = connect("cursor", "--db", db, code=2)
+    assert "an agent cannot open" in answer
+    assert "secret" not in answer
+    assert content(place) == {}
+    assert "Nothing to change." in connect("cursor", "--remove", "--db", db)
+
+
 def test_a_memory_is_kept_where_git_does_not_see_it_unless_there_is_one(place: Path) -> None:
     def db() -> str:
         return str(server_in(place / ".cursor/mcp.json", "mcpServers", "wellworn")["args"][-1])

@@ -79,13 +79,18 @@ def connect(
 
 def _place(target: Target, project: Path | None) -> Path | str:
     """Where the memory is: as --db says, else in a folder of ours, unless the project has a memory.db."""
-    if "://" in target.db:
+    from wellworn.store import POSTGRES  # takes time to import
+
+    scheme, sign, _ = target.db.partition("://")
+    if target.db == ":memory:" or (sign and scheme not in POSTGRES):
+        raise InvalidInput("--db", f"an agent cannot open {target.place!r}", "use a file or postgresql://…")
+    if sign:
         if target.place != target.db:
             problem = "a password would stand in the client's settings"
             raise InvalidInput("--db", problem, "leave it out of the URL and use ~/.pgpass or PGPASSWORD")
         return target.db
     if target.names_db:
-        return Path(target.db).absolute()
+        return Path(target.db).expanduser().absolute()
     if project is not None and (project / DEFAULT_DB).exists():
         return project / DEFAULT_DB
     return (project or Path.home()) / FOLDER / DEFAULT_DB
