@@ -6,7 +6,7 @@ import json
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from wellworn import Memory
 from wellworn.cli import agents
 from wellworn.cli.agents import run_line
+from wellworn.core.locks import patience
 from wellworn.tasks.judge import judge
 from wellworn.tasks.trajectory import read_transcript, trajectory_in
 
@@ -412,7 +413,14 @@ def test_a_prompt_that_is_nothing_but_a_secret_is_no_memory(cli: Cli, said: str)
 
 def test_a_busy_store_is_read_and_nobody_waits_for_it(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     prompt(cli, "s1", "I prefer tabs over spaces.")
-    monkeypatch.setattr(agents, "WAIT_S", 0.0)
+    monkeypatch.setattr(agents, "WAIT_S", 0.01)
+    waits: list[float] = []
+
+    def noted(wait_s: float) -> AbstractContextManager[None]:
+        waits.append(wait_s)
+        return patience(wait_s)
+
+    monkeypatch.setattr(agents, "patience", noted)
     with Memory(cli.db), closing(sqlite3.connect(cli.db)) as other:
         other.execute("BEGIN IMMEDIATE")
         for text in ("Tabs or spaces?", "I prefer vim over nano. Tabs or spaces?"):
@@ -422,6 +430,7 @@ def test_a_busy_store_is_read_and_nobody_waits_for_it(cli: Cli, monkeypatch: pyt
             assert answer.err.count("\n") == 1
             assert "continuing without memory: Store" in answer.err
         assert "StoreBusy" in over(cli, "SessionEnd")
+    assert waits == [0.01, 0.01, 0.0] * 3  # to close it does not wait again
 
 
 def test_what_an_interrupted_agent_was_told_is_kept_at_the_end_of_its_session(cli: Cli) -> None:

@@ -87,7 +87,7 @@ def harmless(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def _working(target: Target, llm: str | None = None) -> Iterator[ReasoningBank]:
-    """The bank of a hook. What it cannot write for a while it leaves: while it works, and again when it closes."""
+    """The bank of a hook. What it cannot write for a while it leaves: while it works, or else when it closes."""
     wait_s = MODEL_WAIT_S if _is_model(llm) else WAIT_S
     with ExitStack() as stack:
         with patience(wait_s):
@@ -95,6 +95,9 @@ def _working(target: Target, llm: str | None = None) -> Iterator[ReasoningBank]:
         try:
             with patience(wait_s):
                 yield bank
+        except StoreError:
+            wait_s = 0.0  # it has waited
+            raise
         finally:
             with patience(wait_s):
                 stack.close()
