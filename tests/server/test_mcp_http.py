@@ -63,6 +63,21 @@ def test_a_key_says_whose_memory_it_is() -> None:
         assert httpx.post(f"{running.url}/mcp", json={}).status_code == 401
 
 
+def test_every_tool_asks_a_key_of_nobody_for_a_layer() -> None:
+    with serving(local=None) as running:
+        key = running.key(tenant="acme")
+        given: dict[str, dict[str, Any]] = {
+            "memory_search": {"query": "tea"},
+            "memory_edit": {"id": "x", "text": "tea"},
+            "memory_forget": {"ids": ["x"]},
+        }
+        for tool, arguments in {**given, "memory_feedback": {"recall_id": "x", "cited": [0]}}.items():
+            refused = call(f"{running.url}/mcp", tool, key, **arguments)
+            assert refused.is_error
+            assert "names no layer" in str(refused.content)
+        assert not call(f"{running.url}/mcp?user=ada", "memory_search", key, query="tea").is_error
+
+
 def test_no_stream_is_held_open(server: Running) -> None:
     """Nothing would be sent on it, and it would hold up the end of the service."""
     for method in ("GET", "DELETE"):

@@ -110,6 +110,8 @@ class McpDoor:
         called, memory = _CALL.get()
         if access == "write":
             called.caller.require("writer")
+        if memory.scope is not None and not memory.scope.partitions():
+            memory.scope.home()  # raises: it names no layer
         return memory
 
 
