@@ -20,6 +20,8 @@ def test_keys_are_made_listed_rotated_and_revoked(cli: Cli) -> None:
     assert cli.json("keys", "revoke", wide["id"])["revoked_at"] is not None
     assert cli("keys", "revoke", "nope").code == 1
     assert cli("keys", "create", "--role", "king").code == 2
+    twice = cli("keys", "create", "--team", "core", "--team", "web")
+    assert (twice.code, "--team" in twice.err, "give it once" in twice.err) == (2, True, True)
     assert cli("keys", "create", "--expires", "2001-01-01").code == 2
 
 

@@ -100,7 +100,7 @@ def command(
     def register(function: Callable[..., None]) -> Callable[..., None]:
         def run(ctx: typer.Context, **values: Any) -> None:  # the command's own options, of its own types
             outer: dict[str, Any] = ctx.find_root().obj or {}
-            given = {name: values.pop(name) for name in SHARED}
+            given = {name: _once(ctx, name, values.pop(name)) for name in SHARED}
             merged = {name: outer.get(name) if value is None else value for name, value in given.items()}
             as_json = values.pop("json") or bool(outer.get("json"))
             added = added_options(merged)
@@ -119,7 +119,7 @@ def with_shared_options(root: Callable[..., None]) -> Callable[..., None]:
     """Let the program itself take the shared options, for the command that follows."""
 
     def run(ctx: typer.Context, **values: Any) -> None:  # the root's own options, of its own types
-        ctx.obj = {name: values.pop(name) for name in (*SHARED, "json")}
+        ctx.obj = {name: _once(ctx, name, values.pop(name)) for name in SHARED} | {"json": values.pop("json")}
         root(**values)
 
     return _signed(functools.wraps(root)(run), root, own_from=0, root=True)
@@ -143,7 +143,15 @@ def _signed(run: Callable[..., None], like: Callable[..., None], *, own_from: in
 def _option(name: str, shared: Shared, *, root: bool) -> Any:  # an Annotated form has no type
     hidden, env = shared.rare and not root, shared.env if root else None
     more = {"rich_help_panel": WHICH, "show_default": False, "envvar": env, "show_envvar": False, "hidden": hidden}
-    return Annotated[str | None, option(f"--{name}", shared.metavar, shared.sentence, **more)]
+    taken = list[str] if env is None else str  # the words of a variable would be taken for several values
+    return Annotated[taken | None, option(f"--{name}", shared.metavar, shared.sentence, **more)]
+
+
+def _once(ctx: typer.Context, name: str, value: list[str] | str | None) -> str | None:
+    """The value of a shared option; click would silently take the last of several."""
+    if isinstance(value, list) and len(value) > 1:
+        raise typer.BadParameter(f"was given {len(value)} times; give it once", ctx, param_hint=f"'--{name}'")
+    return (value[0] if value else None) if isinstance(value, list) else value
 
 
 def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:
