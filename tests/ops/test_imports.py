@@ -400,6 +400,54 @@ def test_pieces_of_a_note_come_move_and_go_with_its_sections(
     assert ada.verify().ok
 
 
+MOVES: list[tuple[dict[str, str], dict[str, str]]] = [
+    ({"z": "Piano."}, {"a": "Piano.", "z": "Plans."}),
+    ({"z": "Piano."}, {"a": "Piano.", "z": section("A") + section("B")}),
+    ({"a": "Plans.", "b": "Piano."}, {"a": "Piano.", "b": "Violin."}),
+    ({"a": "Plans.", "b": "Piano."}, {"a": "Piano.", "b": "Plans."}),
+    ({"a": "A.", "b": "B.", "c": "C.", "d": "D."}, {"a": "B.", "b": "C.", "c": "A.", "d": "D.", "e": "A."}),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), MOVES)
+def test_words_that_move_between_notes_stay(
+    ada: Memory, tmp_path: Path, before: dict[str, str], after: dict[str, str]
+) -> None:
+    for notes in (before, after):
+        for name, text in notes.items():
+            (tmp_path / f"{name}.md").write_text(text)
+        foretold = ada.admin.import_from("obsidian", tmp_path, dry_run=True)
+        done = ada.admin.import_from("obsidian", tmp_path)
+        assert vars(done) == {**vars(foretold), "dry_run": False}
+    assert done.skipped == {}
+    again = ada.admin.import_from("obsidian", tmp_path)
+    assert (again.memories, again.changed, again.skipped) == (0, 0, {})
+    with Memory(":memory:", background=False) as other:
+        other.for_user("ada").admin.import_from("obsidian", tmp_path)
+        assert sorted(texts(ada)) == sorted(texts(other.for_user("ada")))
+    assert ada.verify().ok
+
+
+def test_the_same_words_in_two_notes_count_once(ada: Memory, tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.md").write_text("Piano.")
+    done = ada.admin.import_from("obsidian", tmp_path)
+    assert (done.memories, done.known, texts(ada)) == (1, 1, ["Piano."])
+
+
+def test_a_tag_given_here_stays_when_notes_swap_their_words(ada: Memory, tmp_path: Path) -> None:
+    for first, second in (("Plans.", "Piano."), ("Piano.", "Plans.")):
+        (tmp_path / "a.md").write_text(first)
+        (tmp_path / "b.md").write_text(second)
+        ada.admin.import_from("obsidian", tmp_path)
+        for entry in ada.entries():
+            ada.edit(entry.id, tags=entry.tags or [entry.text])
+    assert {entry.text: (entry.title, entry.tags) for entry in ada.entries()} == {
+        "Piano.": ("a", ["Plans."]),
+        "Plans.": ("b", ["Piano."]),
+    }
+
+
 def test_what_was_remembered_before_is_not_strengthened(ada: Memory) -> None:
     ada.remember("Ada drinks oat milk.", kind="fact")
     before = vars(ada.entries()[0])

@@ -15,6 +15,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from itertools import chain, count, islice
+from typing import Any
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
@@ -36,6 +37,10 @@ MOST_PROBLEMS = 20
 _DIGEST = "digest_there"
 """The key of the metadata that tells what of a memory has changed there since it was imported."""
 _GO_WITH = {"text": "evidence", "at": "valid_from"}
+_LIVE = ("active", "flagged")
+"""States of entries of which no two have the same words."""
+_Change = tuple[Entry, Entry, dict[str, Any]]
+"""A memory here and as it is there, and the fields to change."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,19 +83,25 @@ class Importer:
         self._counts: Counter[str] = Counter()
         self._skipped: Counter[str] = Counter()
         self._problems: list[str] = []
+        self._said: dict[str, Entry | None] = {}
+        """Who says words now, by their hash, where this import has changed it; in a dry run, would have."""
 
     def run(self, records: Sequence[Record], *, owner: str | None, progress: Progress) -> Imported:
         """Import the records, those of one owner if one is named. Every batch is durable before the next begins."""
         wanted = _once(self._as_formerly(self._of_owner(records, owner)))
-        for start in range(0, len(wanted), BATCH):
-            batch = wanted[start : start + BATCH]
-            self._remember([record for record in batch if isinstance(record, ThereMemory)])
-            for number, record in enumerate(batch, start=start + 1):
+        batches = [wanted[start : start + BATCH] for start in range(0, len(wanted), BATCH)]
+        changes: list[_Change] = []
+        new = [self._compare([one for one in batch if isinstance(one, ThereMemory)], changes) for batch in batches]
+        self._edit_all(changes)  # before anything is added: words that go there may have come elsewhere
+        done = 0
+        for batch, added in zip(batches, new, strict=True):
+            self._remember(added)
+            for record in batch:
                 if isinstance(record, ThereDialogue):
                     self._add(record)
                 elif isinstance(record, Skipped):
                     self._skip(record.where, record.why)
-                progress(number, len(wanted))
+                progress(done := done + 1, len(wanted))
         return Imported(
             source=self._source,
             dry_run=self._dry_run,
@@ -162,7 +173,9 @@ class Importer:
 
     # -- memories ------------------------------------------------------------------------------------------------
 
-    def _remember(self, records: Iterable[ThereMemory]) -> None:
+    def _compare(self, records: Iterable[ThereMemory], changes: list[_Change]) -> list[Entry]:
+        """Entries that are not here. Those that have changed there are added to `changes`, those that are gone there are
+        removed."""
         now = self._writer.clock()
         there: dict[str, list[Entry]] = {}
         for record in records:
@@ -171,69 +184,105 @@ class Importer:
             except InvalidInput as error:
                 self._skip(record.id, f"{error.field}: {error.problem}")
         found = self._store.get([self._home], [entry.id for entries in there.values() for entry in entries])
-        new = [one for id_there, entries in there.items() for one in self._follow_all(id_there, entries, found)]
-        self._counts["memories"] += len(new)
-        if new and not self._dry_run:
-            ready = self._writer.records_of(new)
+        new: list[Entry] = []
+        for id_there, entries in there.items():
+            ids = self._ids(id_there)
+            here = {id: found[id] for id in islice(ids, len(entries)) if id in found}
+            if len(entries) > 1 or any(one.thread is not None for one in here.values()):
+                while more := self._store.get([self._home], [*islice(ids, BATCH)]):
+                    here |= more
+            placed = _placed(entries, here, self._ids(id_there))
+            gone = here.keys() - {entry.id for entry in placed}
+            self._counts["changed"] += len(gone)
+            self._remove([here[id] for id in gone])
+            both = [(here[entry.id], entry) for entry in placed if entry.id in here]
+            changes += ((one, entry, fields) for one, entry in both if (fields := self._changed(one, entry)))
+            kept = {entry.content_hash for entry in placed if entry.id in here}
+            added = [entry for entry in placed if entry.id not in here and entry.content_hash not in kept]
+            self._counts["known"] += len(placed) - len(added)
+            new += added
+        return new
+
+    def _remember(self, entries: Sequence[Entry]) -> None:
+        """Store those whose words are not here."""
+        new = [entry for entry in entries if not self._is_said(entry)]
+        self._counts.update(known=len(entries) - len(new), memories=len(new))
+        self._keep(new)
+
+    def _keep(self, entries: Sequence[Entry]) -> None:
+        if entries and not self._dry_run:
+            ready, now = self._writer.records_of(entries), self._writer.clock()
             with self._writer.transact() as tx:
                 for one in ready:
                     keep(tx, one, now)
 
-    def _follow_all(self, id_there: str, entries: Sequence[Entry], found: Mapping[str, Entry]) -> list[Entry]:
-        """Bring the pieces of a memory that are here up to date; those that are to be added are returned."""
-        ids = self._ids(id_there)
-        here = {id: found[id] for id in islice(ids, len(entries)) if id in found}
-        if len(entries) > 1 or any(one.thread is not None for one in here.values()):
-            while more := self._store.get([self._home], [*islice(ids, BATCH)]):
-                here |= more
-        placed = _placed(entries, here, self._ids(id_there))
-        gone = [*here.keys() - {entry.id for entry in placed}]
-        self._counts["changed"] += len(gone)
-        if gone and not self._dry_run:
+    def _remove(self, entries: Sequence[Entry]) -> None:
+        self._leave(*entries)
+        if entries and not self._dry_run:
             with self._writer.transact() as tx:
-                tx.remove(self._home, Selection(ids=gone))
+                tx.remove(self._home, Selection(ids=[entry.id for entry in entries]))
                 event = Event(at=self._writer.clock(), tenant=self._home.tenant, action="forget")
-                audit(tx, replace(event, detail={"entries": len(gone)}))
-        for entry in placed:
-            if entry.id in here:
-                self._follow(here[entry.id], entry)
-        kept = {entry.content_hash for entry in placed if entry.id in here}
-        added = [entry for entry in placed if entry.id not in here and entry.content_hash not in kept]
-        new = [entry for entry in added if not self._is_said(entry, but=here)]
-        self._counts["known"] += len(placed) - len(new)
-        return new
+                audit(tx, replace(event, detail={"entries": len(entries)}))
 
-    def _is_said(self, entry: Entry, *, but: Mapping[str, Entry]) -> bool:
-        """Whether the same words are here from elsewhere, and have not ceased to hold before."""
-        same = self._store.find_same(self._home, entry.content_hash)
-        ended = same is not None and same.valid_to is not None and same.valid_to <= entry.valid_from
-        return same is not None and same.id not in but and not ended
+    def _leave(self, *entries: Entry) -> None:
+        """Note that these words are here no longer."""
+        self._said.update({entry.content_hash: None for entry in entries if entry.state in _LIVE})
 
-    def _follow(self, here: Entry, there: Entry) -> None:
-        """Edit a memory that has changed there since it was imported. A change made here only stays."""
+    def _is_said(self, entry: Entry) -> bool:
+        """Whether the same words are here from elsewhere, and have not ceased to hold before; if not, they are now."""
+        words = entry.content_hash
+        same = self._said[words] if words in self._said else self._store.find_same(self._home, words)
+        if same is not None and (same.valid_to is None or same.valid_to > entry.valid_from):
+            return True
+        self._said[words] = entry
+        return False
+
+    def _changed(self, here: Entry, there: Entry) -> dict[str, Any]:
+        """The fields of a memory that has changed there since it was imported. A change made here only stays."""
         before, after = self._digests_of(here, there), there.metadata[_DIGEST]
         changed = {name for name in before | after if before.get(name) != after.get(name)}
         changed -= {"at", "valid_from"} - after.keys()  # without one there, they are the time of the import
-        moved = (here.thread, here.position) != (there.thread, there.position)
-        if here.state == "pruned" or not (changed or moved):
-            return
-        self._counts["known"] -= 1
-        self._counts["changed"] += 1
-        if self._dry_run:
-            return
+        if here.state == "pruned" or not (changed or _is_moved(here, there)):
+            return {}
         with_them = {_GO_WITH[name] for name in changed & _GO_WITH.keys()}
-        changes = {name: getattr(there, name) for name in changed | with_them}
-        changes["metadata"] = here.metadata | (there.metadata if "metadata" in changed else {_DIGEST: after})
-        try:
-            edited = self._changer.edit(here.id, scope=self._scope, changes=changes)
-        except InvalidInput as error:  # another entry says so already
-            self._counts["changed"] -= 1
-            self._skip(str(here.metadata.get(ID_THERE)), f"{error.field}: {error.problem}"[:80])
-            return
-        if moved:
-            (new,) = self._writer.records_of([altered(edited, thread=there.thread, position=there.position)])
-            with self._writer.transact() as tx:
-                tx.update(new.entry, change=None, index=new.index, vector=new.vector)
+        fields = {name: getattr(there, name) for name in changed | with_them}
+        return fields | {"metadata": here.metadata | (there.metadata if "metadata" in changed else {_DIGEST: after})}
+
+    def _edit_all(self, changes: Iterable[_Change]) -> None:
+        """Edit each memory after the one that has the words it gets. Of a ring of them one is taken out meanwhile."""
+        waiting = {one[0].content_hash if one[0].state in _LIVE else one[0].id: one for one in changes}
+        while waiting:
+            row, words = dict[str, _Change](), next(iter(waiting))
+            while words in waiting:
+                row[words] = here, there, fields = waiting.pop(words)
+                words = there.content_hash if "text" in fields and there.content_hash != here.content_hash else ""
+            out = row.pop(words, None)
+            self._remove([out[0]] if out else [])
+            for one in reversed(row.values()):
+                self._edit(*one)
+            if out:
+                here, there, fields = out
+                fields |= {name: getattr(there, name) for name in ("thread", "position", "content_hash", "token_count")}
+                self._counts.update(known=-1, changed=1)
+                new = altered(here, **fields, updated_at=self._writer.clock())
+                self._keep([new] if not self._is_said(new) else [])
+
+    def _edit(self, here: Entry, there: Entry, fields: Mapping[str, Any]) -> None:
+        self._counts.update(known=-1, changed=1)
+        if not self._dry_run:
+            try:
+                edited = self._changer.edit(here.id, scope=self._scope, changes=fields)
+            except InvalidInput as error:  # another entry says so already
+                self._counts["changed"] -= 1
+                self._skip(str(here.metadata.get(ID_THERE)), f"{error.field}: {error.problem}"[:80])
+                return
+            if _is_moved(here, there):
+                (new,) = self._writer.records_of([altered(edited, thread=there.thread, position=there.position)])
+                with self._writer.transact() as tx:
+                    tx.update(new.entry, change=None, index=new.index, vector=new.vector)
+        if here.state in _LIVE:
+            self._leave(here)
+            self._said[(there if "text" in fields else here).content_hash] = altered(here, **fields)
 
     def _digests_of(self, here: Entry, there: Entry) -> dict[str, str]:
         """What the last import wrote down of a memory. Earlier releases did so of its words only; the rest is as it was
@@ -335,6 +384,10 @@ def _renamed(one: ThereMemory | ThereDialogue, ids: Mapping[str, str]) -> str:
     """The id of a record after that of its agent is replaced; an empty one stands for its former id."""
     agent, slash, rest = one.id.partition("/")
     return (ids[agent] + slash + rest if ids[agent] else one.formerly) if agent in ids else one.id
+
+
+def _is_moved(here: Entry, there: Entry) -> bool:
+    return (here.thread, here.position) != (there.thread, there.position)
 
 
 def _placed(entries: Sequence[Entry], here: Mapping[str, Entry], ids: Iterator[str]) -> list[Entry]:
