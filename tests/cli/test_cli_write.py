@@ -43,9 +43,9 @@ def test_remember_reads_standard_input(cli: Cli, dash: list[str]) -> None:
 
 
 def test_lines_make_one_entry_each(cli: Cli) -> None:
-    ids = cli.json("remember", "--lines", stdin="one fact\n\nanother fact\r\na third\n")["ids"]
+    ids = cli.json("remember", "--lines", stdin="one fact\n\nanother\u2028fact\r\na third\n")["ids"]
     assert len(ids) == 3
-    assert [e["text"] for e in cli.json("list")["entries"]] == ["one fact", "another fact", "a third"]
+    assert [e["text"] for e in cli.json("list")["entries"]] == ["one fact", "another\u2028fact", "a third"]
 
 
 @pytest.mark.parametrize("stdin", ["", "  \n ", b"\xff\xfe broken", b"nul \x00 here"])

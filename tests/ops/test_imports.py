@@ -487,7 +487,8 @@ def test_archives_folders_and_lines_are_read(ada: Memory, tmp_path: Path) -> Non
     assert bring(ada, "chatgpt", tmp_path / "folder").known == 3
     lines = tmp_path / "mem0.jsonl"
     items = json.loads((FILES / "mem0.json").read_text())["results"]
-    lines.write_text("\n".join(json.dumps(item) for item in items))
+    items[0]["metadata"]["note"] = "of\u2028two lines"
+    lines.write_text("\r\n".join(json.dumps(item, ensure_ascii=False) for item in items))
     assert bring(ada, "mem0", lines).memories == 2
 
 

@@ -4,6 +4,7 @@ assemble, reason."""
 from __future__ import annotations
 
 from collections import Counter
+from io import StringIO
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -42,7 +43,7 @@ def remember(
     strengthened, not stored twice.
     """
     given = text_from(text)
-    texts = [line for line in given.splitlines() if line.strip()] if lines else [given]
+    texts = [line.rstrip("\n") for line in StringIO(given, None) if line.strip()] if lines else [given]
     if not texts:
         raise InvalidInput("TEXT", "is empty", "give it as an argument, or pipe it in")
     about = options.given(kind=kind, tags=tag, title=title, session_id=session_id, layer=layer, at=at, trust=trust)

@@ -112,7 +112,7 @@ def _json(raw: bytes, where: str) -> Any:
         try:
             return json.loads(text)
         except ValueError:
-            lines = [line for line in text.splitlines() if line.strip()]
+            lines = [line for line in text.encode().splitlines() if line.strip()]  # of bytes: at line ends only
             if len(lines) < 2:
                 raise
             return [json.loads(line) for line in lines]
