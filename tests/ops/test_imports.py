@@ -492,6 +492,18 @@ def test_archives_folders_and_lines_are_read(ada: Memory, tmp_path: Path) -> Non
     assert bring(ada, "mem0", lines).memories == 2
 
 
+def test_a_line_that_is_not_json_is_skipped_by_its_number(ada: Memory, tmp_path: Path) -> None:
+    file = tmp_path / "mem0.jsonl"
+    file.write_text(
+        '\ufeff{"id": "1", "memory": "Ada has a cat."}\n\n{"id": "2", "mem\n{"id": "3", "memory": "Ada sings."}'
+    )
+    done = ada.admin.import_from("mem0", file)
+    assert (done.problems, texts(ada)) == ((f"{file}: line 3: is not JSON",), ["Ada has a cat.", "Ada sings."])
+    file.write_text('[\n{"id": "1"},\n{"id": "2"}\n')
+    with pytest.raises(TransferError, match=r"is not JSON: .*line 4"):
+        ada.admin.import_from("mem0", file)
+
+
 JUNK: list[Any] = [None, 3, -1.5, "x", "", [], {}, [None], {"x": None}, [[]], True, 1e300, "\ud800"]
 
 

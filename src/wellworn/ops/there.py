@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -73,25 +74,41 @@ class Skipped:
 
 
 Record = ThereMemory | ThereDialogue | Skipped
+Reader = Callable[[Path], Iterator[Record]]
 
 
 # -- files ---------------------------------------------------------------------------------------------------------
 
 
-def _documents(path: Path, *patterns: str) -> Iterator[Any]:
-    """The JSON of a file, of the fitting files of a folder, or of those of a ZIP archive."""
+def _from(*patterns: str) -> Callable[[Callable[[Iterator[Any]], Iterator[Record]]], Reader]:
+    """Make a reader of documents one of a path: of a file, or of the files of these names in a folder or an archive."""
+
+    def of_path(read: Callable[[Iterator[Any]], Iterator[Record]]) -> Reader:
+        @wraps(read)
+        def records(path: Path) -> Iterator[Record]:
+            lost: list[Skipped] = []
+            yield from read(_documents(path, lost, *patterns))
+            yield from lost
+
+        return records
+
+    return of_path
+
+
+def _documents(path: Path, lost: list[Skipped], *patterns: str) -> Iterator[Any]:
+    """The JSON of a file, of the fitting files of a folder, or of those of a ZIP archive; lines that are none are lost."""
     if path.is_dir():
         found = [one for one in files_in(path, ".json") if any(map(one.relative_to(path).match, patterns))]
         if not found:
             raise TransferError(f"there is no {patterns[0]} in {path}")
         for file_in in found:
-            yield from _documents(file_in, *patterns)
+            yield from _documents(file_in, lost, *patterns)
         return
     try:
         with open_plain(path) as file:
             if not zipfile.is_zipfile(file):
                 file.seek(0)
-                yield _json(file.read(), str(path))
+                yield _json(file.read(), str(path), lost)
                 return
             with zipfile.ZipFile(file) as archive:
                 members = [one for one in archive.infolist() if any(map(Path(one.filename).match, patterns))]
@@ -100,24 +117,22 @@ def _documents(path: Path, *patterns: str) -> Iterator[Any]:
                 for one in members:
                     if one.file_size > MAX_BYTES:
                         raise TransferError(f"{path}: {one.filename} has more than {MAX_BYTES:,} bytes")
-                    yield _json(archive.read(one), f"{path}: {one.filename}")
+                    yield _json(archive.read(one), f"{path}: {one.filename}", lost)
     except (OSError, zipfile.BadZipFile) as error:
         raise TransferError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _json(raw: bytes, where: str) -> Any:
-    """A document, or the list of those on the lines."""
+def _json(raw: bytes, where: str, lost: list[Skipped]) -> Any:
+    """A document, or the list of those on the lines if at least half of the lines are objects."""
     try:
-        text = raw.decode("utf-8-sig")
-        try:
-            return json.loads(text)
-        except ValueError:
-            lines = [line for line in text.encode().splitlines() if line.strip()]  # of bytes: at line ends only
-            if len(lines) < 2:
-                raise
-            return [json.loads(line) for line in lines]
+        return json.loads(raw.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise TransferError(f"{where} is not JSON: {error}") from None
+        lines = {number: line for number, line in enumerate(raw.splitlines(), start=1) if line.strip()}
+        found = {number: one for number, line in lines.items() if (one := _packed(line))}
+        if len(lines) < 2 or len(found) * 2 < len(lines):
+            raise TransferError(f"{where} is not JSON: {error}") from None
+        lost += (Skipped(where=f"{where}: line {number}", why="is not JSON") for number in lines if number not in found)
+        return [*found.values()]
 
 
 def _listed(document: Any, *names: str, where: str) -> list[Plain]:
@@ -169,9 +184,10 @@ def _tags(value: object) -> list[str]:
 # -- chats ---------------------------------------------------------------------------------------------------------
 
 
-def read_chatgpt(path: Path) -> Iterator[Record]:
+@_from("conversations*.json")
+def read_chatgpt(documents: Iterator[Any]) -> Iterator[Record]:
     """ChatGPT's data export: of each conversation the branch that was shown last."""
-    for document in _documents(path, "conversations*.json"):
+    for document in documents:
         for chat in _listed(document, where="ChatGPT"):
             name, turns = str(chat.get("conversation_id") or chat.get("id")), []
             nodes = _object(chat.get("mapping"))
@@ -206,12 +222,13 @@ def _chatgpt_turn(message: Plain) -> tuple[ThereTurn | None, str]:
     return ThereTurn(id=str(message.get("id") or ""), role=role, text=text, at=_time(message.get("create_time"))), ""
 
 
-def read_claude(path: Path) -> Iterator[Record]:
+@_from(*(f"{name}{rest}.json" for name in ("conversations", "memories", "projects") for rest in ("*", "/*")))
+def read_claude(documents: Iterator[Any]) -> Iterator[Record]:
     """Claude's data export: of each conversation the branch that was shown last, and what Claude remembers."""
     memories: list[Plain] = []
     projects: dict[str, str] = {}
-    names, of_memory = ("conversations", "memories", "projects"), ("conversations_memory", "project_memories")
-    for document in _documents(path, *(f"{name}{rest}.json" for name in names for rest in ("*", "/*"))):
+    of_memory = ("conversations_memory", "project_memories")
+    for document in documents:
         alone = isinstance(document, Mapping) and any(key in document for key in ("chat_messages", *of_memory, "docs"))
         for item in _listed([document] if alone else document, "conversations", where="Claude"):
             if any(key in item for key in of_memory):
@@ -263,9 +280,10 @@ def _claude_chat(chat: Plain) -> Iterator[Record]:
 # -- memory systems ------------------------------------------------------------------------------------------------
 
 
-def read_mem0(path: Path) -> Iterator[Record]:
+@_from("*.json")
+def read_mem0(documents: Iterator[Any]) -> Iterator[Record]:
     """What mem0's `get_all` or its export gives, as JSON."""
-    for document in _documents(path, "*.json"):
+    for document in documents:
         for item in _listed(document, "results", "memories", where="mem0"):
             text = next((item[key] for key in ("memory", "text", "data") if isinstance(item.get(key), str)), "")
             draft = Draft(
@@ -280,9 +298,10 @@ def read_mem0(path: Path) -> Iterator[Record]:
             yield ThereMemory(id=str(item.get("id") or text), draft=draft, owner=str(owner) if owner else None)
 
 
-def read_langgraph(path: Path) -> Iterator[Record]:
+@_from("*.json")
+def read_langgraph(documents: Iterator[Any]) -> Iterator[Record]:
     """Items of a LangGraph store, as LangMem uses it: the `dict()` of each item, as JSON."""
-    for document in _documents(path, "*.json"):
+    for document in documents:
         for item in _listed(document, "items", "memories", "results", where="a LangGraph store"):
             value, namespace = item.get("value"), item.get("namespace")
             place = "/".join(map(str, namespace)) if isinstance(namespace, list) else str(namespace or "")
@@ -297,9 +316,10 @@ def read_langgraph(path: Path) -> Iterator[Record]:
             yield ThereMemory(id=f"{place}/{_id(item.get('key'), text)}", draft=draft, owner=place or None)
 
 
-def read_zep(path: Path) -> Iterator[Record]:
+@_from("*.json")
+def read_zep(documents: Iterator[Any]) -> Iterator[Record]:
     """A Zep or Graphiti graph as JSON: edges are facts with their validity, summaries of nodes and episodes are notes."""
-    for graph in _documents(path, "*.json"):
+    for graph in documents:
         if not isinstance(graph, Mapping) or graph.keys().isdisjoint(
             ("edges", "facts", "nodes", "entities", "episodes")
         ):
@@ -331,11 +351,12 @@ def _owner(one: Plain) -> str | None:
 _OF_LETTA = ("agents", "messages", "core_memory", "archival_memory", "blocks")
 
 
-def read_letta(path: Path) -> Iterator[Record]:
+@_from("*.json")
+def read_letta(documents: Iterator[Any]) -> Iterator[Record]:
     """A Letta agent file (`.af`): memory blocks and dialogue; or a list of archival passages."""
     agents: dict[str, list[Record]] = {}
     names: dict[str, str] = {}
-    for document in _documents(path, "*.json"):
+    for document in documents:
         passages = _listed(document, where="Letta") if isinstance(document, list) else []
         if any("text" in one for one in passages) or document == []:
             yield from map(_passage, passages)
@@ -409,11 +430,11 @@ def _letta_text(message: Plain) -> str:
 
 
 def _packed(text: object) -> Plain:
+    """The object of which this is the JSON; an empty one if it is of none."""
     try:
-        value = json.loads(text) if isinstance(text, str) and text.lstrip().startswith("{") else {}
+        return _object(json.loads(text)) if isinstance(text, str | bytes) else {}
     except (ValueError, RecursionError):
         return {}
-    return _object(value)
 
 
 # -- notes ---------------------------------------------------------------------------------------------------------
@@ -439,7 +460,6 @@ def read_notes(path: Path) -> Iterator[Record]:
         yield ThereMemory(id=name, draft=draft)
 
 
-Reader = Callable[[Path], Iterator[Record]]
 READERS: Mapping[str, tuple[str, Reader]] = {
     "chatgpt": ("chatgpt", read_chatgpt),
     "claude": ("claude", read_claude),
