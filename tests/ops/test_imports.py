@@ -504,6 +504,20 @@ def test_a_line_that_is_not_json_is_skipped_by_its_number(ada: Memory, tmp_path:
         ada.admin.import_from("mem0", file)
 
 
+def test_a_damaged_archive_is_named_as_such(ada: Memory, tmp_path: Path) -> None:
+    file = tmp_path / "export.zip"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(FILES / "chatgpt.json", "conversations.json")
+    whole = file.read_bytes()
+    for damaged, said in (
+        (whole[:-100], "not whole; download it"),
+        (whole[:60] + bytes(30) + whole[90:], "cannot read"),
+    ):
+        file.write_bytes(damaged)
+        with pytest.raises(TransferError, match=said):
+            bring(ada, "chatgpt", file)
+
+
 JUNK: list[Any] = [None, 3, -1.5, "x", "", [], {}, [None], {"x": None}, [[]], True, 1e300, "\ud800"]
 
 

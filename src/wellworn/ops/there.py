@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -108,7 +109,10 @@ def _documents(path: Path, lost: list[Skipped], *patterns: str) -> Iterator[Any]
         with open_plain(path) as file:
             if not zipfile.is_zipfile(file):
                 file.seek(0)
-                yield _json(file.read(), str(path), lost)
+                raw = file.read()
+                if raw.startswith(b"PK\x03\x04"):
+                    raise zipfile.BadZipFile("the archive is not whole; download it again")
+                yield _json(raw, str(path), lost)
                 return
             with zipfile.ZipFile(file) as archive:
                 members = [one for one in archive.infolist() if any(map(Path(one.filename).match, patterns))]
@@ -118,7 +122,7 @@ def _documents(path: Path, lost: list[Skipped], *patterns: str) -> Iterator[Any]
                     if one.file_size > MAX_BYTES:
                         raise TransferError(f"{path}: {one.filename} has more than {MAX_BYTES:,} bytes")
                     yield _json(archive.read(one), f"{path}: {one.filename}", lost)
-    except (OSError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile) as error:
         raise TransferError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
