@@ -492,6 +492,14 @@ def test_archives_folders_and_lines_are_read(ada: Memory, tmp_path: Path) -> Non
     assert bring(ada, "mem0", lines).memories == 2
 
 
+@pytest.mark.parametrize(("source", "name"), [("letta", "a.af"), ("mem0", "a.jsonl")])
+def test_files_of_a_folder_have_the_usual_names_of_the_source(
+    ada: Memory, tmp_path: Path, source: str, name: str
+) -> None:
+    shutil.copy(FILES / SOURCES[source], tmp_path / name)
+    assert bring(ada, source, tmp_path).memories > 0
+
+
 def test_a_line_that_is_not_json_is_skipped_by_its_number(ada: Memory, tmp_path: Path) -> None:
     file = tmp_path / "mem0.jsonl"
     file.write_text(

@@ -133,12 +133,12 @@ def take_place(made: Path, path: Path, kept: Path) -> None:
     os.replace(made, path)
 
 
-def files_in(root: Path, suffix: str) -> list[Path]:
-    """Every file below a folder with this suffix, sorted; hidden folders are left out, links are an error."""
+def files_in(root: Path, *suffixes: str) -> list[Path]:
+    """Every file below a folder with one of these suffixes, sorted; hidden folders are left out, links are an error."""
     found: list[Path] = []
     for folder, folders, names in os.walk(root, onerror=_refuse):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        wanted = [name for name in names if name.endswith(suffix) and not name.startswith(".")]
+        wanted = [name for name in names if name.endswith(suffixes) and not name.startswith(".")]
         for name in [*folders, *wanted]:
             if Path(folder, name).is_symlink():
                 raise TransferError(f"{Path(folder, name)} is a symbolic link; put the files themselves in the folder")

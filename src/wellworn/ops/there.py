@@ -99,9 +99,11 @@ def _from(*patterns: str) -> Callable[[Callable[[Iterator[Any]], Iterator[Record
 def _documents(path: Path, lost: list[Skipped], *patterns: str) -> Iterator[Any]:
     """The JSON of a file, of the fitting files of a folder, or of those of a ZIP archive; lines that are none are lost."""
     if path.is_dir():
-        found = [one for one in files_in(path, ".json") if any(map(one.relative_to(path).match, patterns))]
+        found = [
+            one for one in files_in(path, ".json", ".jsonl", ".af") if any(map(one.relative_to(path).match, patterns))
+        ]
         if not found:
-            raise TransferError(f"there is no {patterns[0]} in {path}")
+            raise TransferError(f"there is no {' or '.join(patterns[:2])} in {path}")
         for file_in in found:
             yield from _documents(file_in, lost, *patterns)
         return
@@ -117,7 +119,7 @@ def _documents(path: Path, lost: list[Skipped], *patterns: str) -> Iterator[Any]
             with zipfile.ZipFile(file) as archive:
                 members = [one for one in archive.infolist() if any(map(Path(one.filename).match, patterns))]
                 if not members:
-                    raise TransferError(f"there is no {patterns[0]} in {path}")
+                    raise TransferError(f"there is no {' or '.join(patterns[:2])} in {path}")
                 for one in members:
                     if one.file_size > MAX_BYTES:
                         raise TransferError(f"{path}: {one.filename} has more than {MAX_BYTES:,} bytes")
@@ -284,7 +286,7 @@ def _claude_chat(chat: Plain) -> Iterator[Record]:
 # -- memory systems ------------------------------------------------------------------------------------------------
 
 
-@_from("*.json")
+@_from("*.json", "*.jsonl")
 def read_mem0(documents: Iterator[Any]) -> Iterator[Record]:
     """What mem0's `get_all` or its export gives, as JSON."""
     for document in documents:
@@ -302,7 +304,7 @@ def read_mem0(documents: Iterator[Any]) -> Iterator[Record]:
             yield ThereMemory(id=str(item.get("id") or text), draft=draft, owner=str(owner) if owner else None)
 
 
-@_from("*.json")
+@_from("*.json", "*.jsonl")
 def read_langgraph(documents: Iterator[Any]) -> Iterator[Record]:
     """Items of a LangGraph store, as LangMem uses it: the `dict()` of each item, as JSON."""
     for document in documents:
@@ -355,7 +357,7 @@ def _owner(one: Plain) -> str | None:
 _OF_LETTA = ("agents", "messages", "core_memory", "archival_memory", "blocks")
 
 
-@_from("*.json")
+@_from("*.af", "*.json", "*.jsonl")
 def read_letta(documents: Iterator[Any]) -> Iterator[Record]:
     """A Letta agent file (`.af`): memory blocks and dialogue; or a list of archival passages."""
     agents: dict[str, list[Record]] = {}
