@@ -572,6 +572,14 @@ def test_damaged_values_are_skipped_or_refused_in_words(source: str, data: st.Da
         ("obsidian", b"# a note", "is not a folder"),
         ("letta", b"3", "this is no export of Letta"),
         ("letta", b'[{"memory": "I like tea."}]', "this is no export of Letta"),
+        (
+            "chatgpt",
+            (FILES / "claude.json").read_bytes(),
+            "this is no export of ChatGPT: no record has a field 'mapping'",
+        ),
+        ("claude", (FILES / "chatgpt.json").read_bytes(), "this is no export of Claude"),
+        ("mem0", (FILES / "langgraph.json").read_bytes(), "this is no export of mem0"),
+        ("langgraph", (FILES / "chatgpt.json").read_bytes(), "this is no export of a LangGraph store"),
         ("zep", b'{"results": []}', "it is not an object with edges"),
     ],
 )

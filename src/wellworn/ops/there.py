@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import wraps
@@ -141,13 +141,16 @@ def _json(raw: bytes, where: str, lost: list[Skipped]) -> Any:
         return [*found.values()]
 
 
-def _listed(document: Any, *names: str, where: str) -> list[Plain]:
-    """The objects of a list, or of the first list under one of these names."""
+def _listed(document: Any, *names: str, where: str, own: Collection[str] = ()) -> list[Plain]:
+    """The objects of a list, or of the first list under one of these names; at least one has a field of its `own`."""
     if isinstance(document, Mapping):
         document = next((document[name] for name in names if isinstance(document.get(name), list)), None)
     if not isinstance(document, list):
         raise TransferError(f"this is no export of {where}: there is no list" + (f" {names[0]!r}" if names else ""))
-    return [one for one in document if isinstance(one, Mapping)]
+    found = [one for one in document if isinstance(one, Mapping)]
+    if own and found and all(one.keys().isdisjoint(own) for one in found):
+        raise TransferError(f"this is no export of {where}: no record has a field {' or '.join(map(repr, own))}")
+    return found
 
 
 def _object(value: object) -> Plain:
@@ -194,7 +197,7 @@ def _tags(value: object) -> list[str]:
 def read_chatgpt(documents: Iterator[Any]) -> Iterator[Record]:
     """ChatGPT's data export: of each conversation the branch that was shown last."""
     for document in documents:
-        for chat in _listed(document, where="ChatGPT"):
+        for chat in _listed(document, where="ChatGPT", own=("mapping",)):
             name, turns = str(chat.get("conversation_id") or chat.get("id")), []
             nodes = _object(chat.get("mapping"))
             found = [_object(nodes[node]).get("message") for node in _branch(nodes, chat.get("current_node"))]
@@ -234,9 +237,10 @@ def read_claude(documents: Iterator[Any]) -> Iterator[Record]:
     memories: list[Plain] = []
     projects: dict[str, str] = {}
     of_memory = ("conversations_memory", "project_memories")
+    own = ("chat_messages", *of_memory, "docs")
     for document in documents:
-        alone = isinstance(document, Mapping) and any(key in document for key in ("chat_messages", *of_memory, "docs"))
-        for item in _listed([document] if alone else document, "conversations", where="Claude"):
+        alone = isinstance(document, Mapping) and any(key in document for key in own)
+        for item in _listed([document] if alone else document, "conversations", where="Claude", own=own):
             if any(key in item for key in of_memory):
                 memories.append(item)
             elif "docs" in item:
@@ -290,8 +294,8 @@ def _claude_chat(chat: Plain) -> Iterator[Record]:
 def read_mem0(documents: Iterator[Any]) -> Iterator[Record]:
     """What mem0's `get_all` or its export gives, as JSON."""
     for document in documents:
-        for item in _listed(document, "results", "memories", where="mem0"):
-            text = next((item[key] for key in ("memory", "text", "data") if isinstance(item.get(key), str)), "")
+        for item in _listed(document, "results", "memories", where="mem0", own=(own := ("memory", "text", "data"))):
+            text = next((item[key] for key in own if isinstance(item.get(key), str)), "")
             draft = Draft(
                 text=text,
                 kind="fact",
@@ -308,7 +312,7 @@ def read_mem0(documents: Iterator[Any]) -> Iterator[Record]:
 def read_langgraph(documents: Iterator[Any]) -> Iterator[Record]:
     """Items of a LangGraph store, as LangMem uses it: the `dict()` of each item, as JSON."""
     for document in documents:
-        for item in _listed(document, "items", "memories", "results", where="a LangGraph store"):
+        for item in _listed(document, "items", "memories", "results", where="a LangGraph store", own=("value",)):
             value, namespace = item.get("value"), item.get("namespace")
             place = "/".join(map(str, namespace)) if isinstance(namespace, list) else str(namespace or "")
             if not isinstance(value, Mapping):
