@@ -114,6 +114,28 @@ def test_of_chatgpt_the_branch_that_was_shown_comes_with_its_times(ada: Memory) 
     assert [job.kind for job in ada.jobs.list()] == ["reflect"]  # memories are made of it later
 
 
+def node(id: str, parent: str | None, *children: str, **more: Any) -> dict[str, Any]:
+    content = {"content_type": "text", "parts": [f"I am {id}."]}
+    message = {"id": id, "author": {"role": "user"}, "content": content, **more}
+    return {"message": message, "parent": parent, "children": children}
+
+
+@pytest.mark.parametrize("current", ["d", None, "gone"])
+@pytest.mark.parametrize("lost", ["", "b"])
+def test_of_chatgpt_nothing_above_a_missing_node_is_lost(
+    ada: Memory, tmp_path: Path, current: str | None, lost: str
+) -> None:
+    nodes = {"d": node("d", "c", create_time=4), "a": node("a", None, "b", create_time=1)}
+    nodes |= {"b": node("b", "a", "c", create_time=2), "c": node("c", "b", "d", "x", create_time=3)}
+    nodes["x"] = node("x", "c", create_time=3.5)
+    nodes.pop(lost, None)
+    chat = {"id": "1", "mapping": nodes, "current_node": current}
+    done = ada.admin.import_from("chatgpt", saved(tmp_path / "c.json", [chat]))
+    shown = [turn.text for turn in ada.session("chatgpt:1").turns()]
+    assert shown == [f"I am {name}." for name in "abcd" if name != lost]
+    assert done.skipped == ({"a message that is missing in the export": 1} if lost else {})
+
+
 def test_of_claude_the_text_is_taken_and_not_the_thoughts(ada: Memory) -> None:
     assert bring(ada, "claude").skipped == {"no text": 1, "an empty conversation": 1}
     assert [(turn.role, turn.text) for turn in ada.session("claude:k1").turns()] == [

@@ -200,8 +200,12 @@ def read_chatgpt(documents: Iterator[Any]) -> Iterator[Record]:
         for chat in _listed(document, where="ChatGPT", own=("mapping",)):
             name, turns = str(chat.get("conversation_id") or chat.get("id")), []
             nodes = _object(chat.get("mapping"))
-            found = [_object(nodes[node]).get("message") for node in _branch(nodes, chat.get("current_node"))]
-            for message in (one for one in found if isinstance(one, Mapping)):
+            for node in _branch(nodes, chat.get("current_node")):
+                message, parent = _object(nodes[node]).get("message"), _object(nodes[node]).get("parent")
+                if isinstance(parent, str) and parent not in nodes:
+                    yield Skipped(where=f"{name}/{parent}", why="a message that is missing in the export")
+                if not isinstance(message, Mapping):
+                    continue
                 turn, why = _chatgpt_turn(message)
                 if turn is not None:
                     turns.append(turn)
@@ -211,12 +215,24 @@ def read_chatgpt(documents: Iterator[Any]) -> Iterator[Record]:
 
 
 def _branch(nodes: Plain, node: object) -> list[str]:
-    """The names of the nodes from the first to the one that was current."""
+    """The names of the nodes from the first to the one that was current, or where that is missing to the newest end. Above
+    a missing node follows the one that has it, or the node below it, among its children."""
+    above = {child: name for name, one in nodes.items() for child in _tags(_object(one).get("children"))}
+    if not isinstance(node, str) or node not in nodes:
+        parents = {str(_object(one).get("parent")) for one in nodes.values()}
+        ends = [name for name in reversed([*nodes]) if name not in parents]
+        node = max(ends, key=lambda name: _made(nodes[name]), default=None)
     found: dict[str, None] = {}
     while isinstance(node, str) and node in nodes and node not in found:
         found[node] = None
-        node = _object(nodes[node]).get("parent")
+        parent = str(_object(nodes[node]).get("parent"))
+        node = next((one for one in (parent, above.get(parent), above.get(node)) if one in nodes), None)
     return [*reversed(found)]
+
+
+def _made(node: object) -> datetime:
+    made = _time(_object(_object(node).get("message")).get("create_time"))
+    return made or datetime.min.replace(tzinfo=UTC)
 
 
 def _chatgpt_turn(message: Plain) -> tuple[ThereTurn | None, str]:
