@@ -18,6 +18,7 @@ from typing import Any
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, TransferError
+from wellworn.core.lazy import regex
 from wellworn.core.values import Turn
 from wellworn.ingest.terms import text_hash
 from wellworn.ingest.validate import Draft, TimeLike, as_time
@@ -235,9 +236,13 @@ def _made(node: object) -> datetime:
     return made or datetime.min.replace(tzinfo=UTC)
 
 
+_MARK = regex(r'\ue200(?:entity\ue202\["[^"]*","([^"]*)"|url\ue202([^\ue201\ue202]*))?[^\ue201]*\ue201')
+"""ChatGPT's marks within a text: sources, and names and titles that are shown."""
+
+
 def _chatgpt_turn(message: Plain) -> tuple[ThereTurn | None, str]:
     author, content, more = (_object(message.get(key)) for key in ("author", "content", "metadata"))
-    role, text = author.get("role"), _text(content.get("parts"))
+    role, text = author.get("role"), _MARK.sub(r"\1\2", _text(content.get("parts")))
     if role not in ("user", "assistant"):
         return None, f"a message of the {role}"
     if more.get("is_visually_hidden_from_conversation") or message.get("recipient", "all") != "all":
