@@ -176,6 +176,30 @@ def test_of_claude_the_branch_that_was_shown_comes_with_pasted_text(ada: Memory,
     assert done.skipped == {"a message that was not shown": 2, "no text": 1, "an attached file": 1}
 
 
+def test_a_turn_without_a_time_has_that_of_the_one_before_or_of_the_dialogue(ada: Memory, tmp_path: Path) -> None:
+    made, later = (datetime(2025, 1, day, tzinfo=UTC) for day in (1, 2))
+    messages = [
+        said("1", None, "I am Ada."),
+        said("2", "1", "Hi.", created_at=later.isoformat()),
+        said("3", "2", "Bye."),
+    ]
+    agent = agent_file("Ada sings.", "I am Ada.", "Hi.", "Bye.")
+    for number, at in enumerate([None, later.isoformat(), None]):
+        agent["agents"][0]["messages"][number]["created_at"] = at
+    agent["agents"][0]["created_at"] = made.isoformat()
+    nodes = {"1": node("1", None), "2": node("2", "1", create_time=later.timestamp()), "3": node("3", "2")}
+    exports: dict[str, Any] = {
+        "chatgpt": [{"id": "c", "create_time": made.timestamp(), "mapping": nodes, "current_node": "3"}],
+        "claude": [{"uuid": "c", "created_at": made.isoformat(), "chat_messages": messages}],
+        "letta": agent,
+    }
+    for source, export in exports.items():
+        file = saved(tmp_path / f"{source}.json", export)
+        assert [ada.admin.import_from(source, file).turns for _ in range(2)] == [3, 0]
+        (session,) = (one for one in ada.sessions() if one.startswith(source))
+        assert [turn.at for turn in ada.session(session).turns()] == [made, later, later]
+
+
 def test_messages_of_claude_without_ids_are_known_by_their_words(ada: Memory, tmp_path: Path) -> None:
     messages = [said("", None, text, created_at=f"2025-01-0{day}") for day, text in enumerate(["I am Ada.", "Yes."], 1)]
     chat = {"uuid": "c", "chat_messages": messages}

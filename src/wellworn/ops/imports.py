@@ -328,6 +328,7 @@ class Importer:
         session, now = self._session(self._session_id(dialogue.id)), self._writer.clock()
         drafts: dict[str, Draft] = {}
         times: Counter[str] = Counter()
+        when, before = dict[object, TimeLike](), dialogue.at
         for turn in dialogue.turns:
             words = text_hash(f"{turn.at} {turn.role} {turn.text}")
             times[words] += 1
@@ -336,6 +337,7 @@ class Importer:
                 draft = session.writer.draft(turn.role, clean_text(turn.text), at=turn.at)
                 check(draft, self._scope, now)
                 drafts[id] = draft
+                when[id] = before = turn.at or before
             except InvalidInput as error:
                 self._skip(f"{dialogue.id}/{id}", f"{error.field}: {error.problem}")
         new = missing_turns(session, self._store, self._home, drafts)
@@ -345,7 +347,8 @@ class Importer:
         self._counts["turns"] += len(new)
         self._counts["sessions"] += bool(new)
         if new and not self._dry_run:
-            session.writer.write(session.writer.ready(new))
+            dated = [replace(draft, at=when[(draft.metadata or {})[ID_THERE]]) for draft in new]
+            session.writer.write(session.writer.ready(dated))
             session.end()
 
     def _not_under_other_ids(self, new: Sequence[Draft], session: Session, drafts: Container[str]) -> list[Draft]:

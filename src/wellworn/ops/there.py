@@ -52,6 +52,7 @@ class ThereTurn:
     role: str
     text: str
     at: TimeLike = None
+    """Without one it was said when the turn before it was, or when the dialogue began."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +61,7 @@ class ThereDialogue:
 
     id: str
     turns: Sequence[ThereTurn]
+    at: TimeLike = None
     owner: str | None = None
     formerly: str = ""
     """Its id in earlier releases. Ids of memories that go with the dialogue begin with its id and a slash."""
@@ -212,7 +214,7 @@ def read_chatgpt(documents: Iterator[Any]) -> Iterator[Record]:
                     turns.append(turn)
                 else:
                     yield Skipped(where=f"{name}/{message.get('id')}", why=why)
-            yield ThereDialogue(id=name, turns=turns) if turns else Skipped(where=name, why="an empty conversation")
+            yield _dialogue(name, turns, _time(chat.get("create_time")))
 
 
 def _branch(nodes: Plain, node: object) -> list[str]:
@@ -305,7 +307,11 @@ def _claude_chat(chat: Plain) -> Iterator[Record]:
         if not found:
             yield Skipped(where=f"{name}/{id}", why="no text")
         turns += found
-    yield ThereDialogue(id=name, turns=turns) if turns else Skipped(where=name, why="an empty conversation")
+    yield _dialogue(name, turns, _time(chat.get("created_at")))
+
+
+def _dialogue(id: str, turns: Sequence[ThereTurn], at: TimeLike) -> Record:
+    return ThereDialogue(id=id, turns=turns, at=at) if turns else Skipped(where=id, why="an empty conversation")
 
 
 # -- memory systems ------------------------------------------------------------------------------------------------
@@ -430,7 +436,8 @@ def _letta_agent(agent: Plain, shared: Mapping[str, Plain]) -> tuple[str, list[R
         one = _passage(passage)
         records.append(replace(one, id=f"{own}/{one.id}", formerly=one.id))
     if turns or any(isinstance(one, ThereMemory) for one in records):
-        records.append(ThereDialogue(id=own, turns=turns, formerly=name, agent="" if made else called))
+        alike = "" if made else called
+        records.append(ThereDialogue(id=own, turns=turns, at=_time(made), formerly=name, agent=alike))
     return own, records
 
 
