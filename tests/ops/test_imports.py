@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from wellworn import Memory
 from wellworn.core.errors import InvalidInput, TransferError
+from wellworn.ingest.session import Session
 from wellworn.ops.imports import Imported
 from wellworn.ops.there import READERS, Record, Skipped, ThereDialogue, read_letta
 
@@ -92,6 +93,19 @@ def test_an_import_that_was_cut_short_is_completed(ada: Memory, source: str) -> 
         assert [len(ada.session(one).turns()) for one in ada.sessions()] == [
             len(whole.session(one).turns()) for one in whole.sessions()
         ]
+
+
+def test_a_dialogue_whose_import_was_cut_short_before_its_end_is_ended(ada: Memory) -> None:
+    def stop(session: Session) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Session, "end", stop)
+        with pytest.raises(KeyboardInterrupt):
+            bring(ada, "chatgpt")
+    assert ada.jobs.list() == []
+    assert bring(ada, "chatgpt").known == 3
+    assert [job.kind for job in ada.jobs.list()] == ["reflect"]
 
 
 def test_of_chatgpt_the_branch_that_was_shown_comes_with_its_times(ada: Memory) -> None:

@@ -349,6 +349,8 @@ class Importer:
         if new and not self._dry_run:
             dated = [replace(draft, at=when[(draft.metadata or {})[ID_THERE]]) for draft in new]
             session.writer.write(session.writer.ready(dated))
+        head = self._store.session(self._home, session.id)
+        if head is not None and head.ended_at is None and not self._dry_run:
             session.end()
 
     def _not_under_other_ids(self, new: Sequence[Draft], session: Session, drafts: Container[str]) -> list[Draft]:
