@@ -54,6 +54,8 @@ def test_notes_of_another_system_are_imported_once(cli: Cli) -> None:
     Path("vault").mkdir()
     Path("vault/tea.md").write_text("Ada likes green tea.\n", encoding="utf-8")
     Path("vault/empty.md").write_text("", encoding="utf-8")
+    assert cli.json("import", "obsidian", "vault", "--dry-run")["memories"] == 1
+    assert [path.name for path in Path().iterdir()] == ["vault"]
     cli.ok("remember", "Ada likes coffee.", "--user", "ada")
     dry = cli.ok("import", "obsidian", "vault", "--user", "ada", "--dry-run")
     assert "Nothing was written" in dry.err

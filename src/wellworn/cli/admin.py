@@ -236,7 +236,9 @@ def import_(
 
     What is here already is skipped, so an import can be stopped and run again, and a newer export adds what is new.
     """
-    with target.open(new=not dry_run) as memory, render.progress_bar("importing") as progress:
+    new = dry_run and "://" not in target.db and not Path(target.db).exists()
+    place = replace(target, db=":memory:") if new else target  # a dry run makes no file
+    with place.open(new=True) as memory, render.progress_bar("importing") as progress:
         done = memory.admin.import_from(source, path, owner=owner, dry_run=dry_run, progress=progress)
     counts = {name: value for name, value in vars(done).items() if name not in ("skipped", "problems", "dry_run")}
     skipped = "\n".join(f"{number} × {why}" for why, number in done.skipped.items())
