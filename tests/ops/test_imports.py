@@ -370,6 +370,20 @@ def test_of_graphiti_facts_keep_their_validity(ada: Memory) -> None:
     assert "Ada is an engineer who likes hills." in texts(ada)
 
 
+def test_of_zep_messages_come_as_dialogues_with_their_speakers(ada: Memory, tmp_path: Path) -> None:
+    roles = {"assistant": "Guide", "user": "Ada", "norole": None}  # the newest first
+    times = ["2025-01-02", "2025-01-01", "2025-01-03"]
+    episodes = [
+        {"uuid": type, "content": f"I am {type}.", "role_type": type, "role": role, "thread_id": "t1", "created_at": at}
+        for (type, role), at in zip(roles.items(), times, strict=True)
+    ]
+    file = saved(tmp_path / "zep.json", {"episodes": episodes})
+    done = [ada.admin.import_from("zep", file) for _ in range(2)]
+    assert [(one.turns, one.memories, one.known) for one in done] == [(2, 1, 0), (0, 0, 3)]
+    turns = [(turn.role, turn.speaker, turn.text) for turn in ada.session("zep:t1").turns()]
+    assert turns == [("user", "Ada", "I am user."), ("assistant", "Guide", "I am assistant.")]
+
+
 def test_of_langgraph_the_words_of_a_value_are_taken(ada: Memory) -> None:
     bring(ada, "langgraph")
     assert texts(ada) == ["Ada prefers tokio.", "Ada speaks Norwegian.", '{"theme": "dark"}']

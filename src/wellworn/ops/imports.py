@@ -334,7 +334,7 @@ class Importer:
             times[words] += 1
             id = turn.id or f"{words}/{times[words]}"
             try:
-                draft = session.writer.draft(turn.role, clean_text(turn.text), at=turn.at)
+                draft = session.writer.draft(turn.role, clean_text(turn.text), speaker=turn.speaker, at=turn.at)
                 check(draft, self._scope, now)
                 drafts[id] = draft
                 when[id] = before = turn.at or before

@@ -53,6 +53,7 @@ class ThereTurn:
     text: str
     at: TimeLike = None
     """Without one it was said when the turn before it was, or when the dialogue began."""
+    speaker: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -355,7 +356,8 @@ def read_langgraph(documents: Iterator[Any]) -> Iterator[Record]:
 
 @_from("*.json")
 def read_zep(documents: Iterator[Any]) -> Iterator[Record]:
-    """A Zep or Graphiti graph as JSON: edges are facts with their validity, summaries of nodes and episodes are notes."""
+    """A Zep or Graphiti graph as JSON: edges are facts with their validity, summaries of nodes are notes,
+    and so are episodes unless they are turns of a dialogue."""
     for graph in documents:
         if not isinstance(graph, Mapping) or graph.keys().isdisjoint(
             ("edges", "facts", "nodes", "entities", "episodes")
@@ -374,11 +376,20 @@ def read_zep(documents: Iterator[Any]) -> Iterator[Record]:
                 continue
             draft = Draft(text=text, title=name, at=_time(node.get("created_at")))
             yield ThereMemory(id=_id(node.get("uuid"), text), draft=draft, owner=_owner(node))
+        threads: dict[tuple[str, str | None], list[ThereTurn]] = {}
         for episode in _listed(graph.get("episodes", []), where="Zep"):
             at = _time(episode.get("valid_at")) or _time(episode.get("created_at"))
-            text = str(episode.get("content") or "")
+            text, role = str(episode.get("content") or ""), episode.get("role_type")
+            if role in ("user", "assistant"):
+                name = str(episode.get("role") or "")
+                turn = ThereTurn(id=str(episode.get("uuid") or ""), role=role, text=text, at=at, speaker=name)
+                thread, owner = episode.get("thread_id") or episode.get("session_id"), _owner(episode)
+                threads.setdefault((str(thread or owner), owner), []).append(turn)
+                continue
             draft = Draft(text=text, title=str(episode.get("name") or ""), at=at)
             yield ThereMemory(id=_id(episode.get("uuid"), text), draft=draft, owner=_owner(episode))
+        for (thread, owner), turns in threads.items():  # Zep lists the newest first
+            yield ThereDialogue(id=thread, turns=sorted(turns, key=lambda turn: str(turn.at or "")), owner=owner)
 
 
 def _owner(one: Plain) -> str | None:
