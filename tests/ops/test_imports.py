@@ -405,6 +405,19 @@ def test_notes_have_title_tags_and_time_and_changes_are_followed(ada: Memory, tm
     assert len(ada.history(note.id)) == 3
 
 
+def test_a_link_in_a_folder_is_skipped_and_named(ada: Memory, tmp_path: Path) -> None:
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault" / "a.md").write_text("Piano.")
+    for name in ("b.md", "folder"):
+        (tmp_path / "vault" / name).symlink_to(FILES / "vault")
+    done = ada.admin.import_from("obsidian", tmp_path / "vault")
+    why = "is a symbolic link; put the files themselves in the folder"
+    assert (texts(ada), done.problems) == (["Piano."], (f"b.md: {why}", f"folder: {why}"))
+    shutil.copy(FILES / "mem0.json", tmp_path)
+    (tmp_path / "other.json").symlink_to(FILES / "mem0.json")
+    assert bring(ada, "mem0", tmp_path).skipped["is a symbolic link"] == 1
+
+
 def as_earlier_releases_did(ada: Memory) -> None:
     """They wrote down a digest of the words only."""
     for entry in ada.entries(limit=1000):

@@ -134,14 +134,13 @@ def take_place(made: Path, path: Path, kept: Path) -> None:
 
 
 def files_in(root: Path, *suffixes: str) -> list[Path]:
-    """Every file below a folder with one of these suffixes, sorted; hidden folders are left out, links are an error."""
+    """Every file below a folder with one of these suffixes, sorted; hidden folders are left out. A link stands
+    there by its own name, whatever it leads to: it is not followed, and `read_text` refuses it."""
     found: list[Path] = []
     for folder, folders, names in os.walk(root, onerror=_refuse):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         wanted = [name for name in names if name.endswith(suffixes) and not name.startswith(".")]
-        for name in [*folders, *wanted]:
-            if Path(folder, name).is_symlink():
-                raise TransferError(f"{Path(folder, name)} is a symbolic link; put the files themselves in the folder")
+        wanted += (name for name in folders if Path(folder, name).is_symlink())
         found += (Path(folder, name) for name in wanted)
         if len(found) > MAX_FILES:
             raise TransferError(f"{root} has more than {MAX_FILES:,} files; load it in parts")
@@ -159,6 +158,8 @@ def open_plain(path: Path) -> BinaryIO:
 
 def read_text(path: Path) -> str:
     """The text of a file, every line end as it is; anything but UTF-8 without NUL is an error."""
+    if path.is_symlink():
+        raise TransferError(f"{path} is a symbolic link; put the files themselves in the folder")
     try:
         handle = os.open(path, os.O_RDONLY | _NO_FOLLOW | _NO_WAIT | _BINARY)
         with os.fdopen(handle, "rb") as file:

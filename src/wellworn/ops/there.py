@@ -109,16 +109,16 @@ def _documents(path: Path, lost: list[Skipped], *patterns: str) -> Iterator[Any]
         if not found:
             raise TransferError(f"there is no {' or '.join(patterns[:2])} in {path}")
         for file_in in found:
-            yield from _documents(file_in, lost, *patterns)
+            if file_in.is_symlink():
+                lost.append(Skipped(where=str(file_in), why="is a symbolic link"))
+            else:
+                yield from _documents(file_in, lost, *patterns)
         return
     try:
         with open_plain(path) as file:
             if not zipfile.is_zipfile(file):
                 file.seek(0)
-                raw = file.read()
-                if raw.startswith(b"PK\x03\x04"):
-                    raise zipfile.BadZipFile("the archive is not whole; download it again")
-                yield _json(raw, str(path), lost)
+                yield _json(file.read(), str(path), lost)
                 return
             with zipfile.ZipFile(file) as archive:
                 members = [one for one in archive.infolist() if any(map(Path(one.filename).match, patterns))]
@@ -137,6 +137,8 @@ def _json(raw: bytes, where: str, lost: list[Skipped]) -> Any:
     try:
         return json.loads(raw.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
+        if raw.startswith(b"PK\x03\x04"):
+            raise TransferError(f"{where}: the archive is not whole; download it again") from None
         lines = {number: line for number, line in enumerate(raw.splitlines(), start=1) if line.strip()}
         found = {number: one for number, line in lines.items() if (one := _packed(line))}
         if len(lines) < 2 or len(found) * 2 < len(lines):
@@ -498,7 +500,7 @@ def read_notes(path: Path) -> Iterator[Record]:
         try:
             front, body = split(read_text(file), name)
         except TransferError as error:
-            yield Skipped(where=name, why=str(error).removeprefix(f"{name}: "))
+            yield Skipped(where=name, why=str(error).removeprefix(f"{name}: ").removeprefix(f"{file} "))
             continue
         note = note_in(front or {}, body, file.stem)
         if not body.strip():
