@@ -40,7 +40,7 @@ def test_bodies_that_look_like_something_else_come_back(body: str) -> None:
         ("\ufeffjust text", None, "just text"),
         ("---\nno end", None, "---\nno end"),
         ("---\nprose between rules\n---\nmore", None, "---\nprose between rules\n---\nmore"),
-        ("---\n---\nx", None, "---\n---\nx"),
+        ("---\n---\nx", {}, "x"),
         ("---\r\ntitle: T\r\n---\r\nx\r\ny\r\n", {"title": "T"}, "x\r\ny\r"),
         ("\ufeff--- \ntitle: T\n---", {"title": "T"}, ""),
         ("---\nat: 2024-01-01\n---\nx", {"at": "2024-01-01"}, "x"),

@@ -405,6 +405,13 @@ def test_notes_have_title_tags_and_time_and_changes_are_followed(ada: Memory, tm
     assert len(ada.history(note.id)) == 3
 
 
+def test_empty_front_matter_and_the_last_line_end_are_no_part_of_a_note(ada: Memory, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_bytes(b"---\n---\nPiano.\n")
+    (tmp_path / "b.md").write_bytes(b"---\r\ntitle: Mine\r\n---\r\nA violin.\r\n")
+    ada.admin.import_from("obsidian", tmp_path)
+    assert [(entry.title, entry.text) for entry in ada.entries()] == [("a", "Piano."), ("Mine", "A violin.")]
+
+
 def test_a_link_in_a_folder_is_skipped_and_named(ada: Memory, tmp_path: Path) -> None:
     (tmp_path / "vault").mkdir()
     (tmp_path / "vault" / "a.md").write_text("Piano.")

@@ -117,7 +117,7 @@ def join(front: Mapping[str, Any], body: str) -> str:
 
 
 def split(content: str, name: str) -> tuple[dict[str, Any] | None, str]:
-    """Front matter and body; None and the whole content when it does not begin with a mapping between `---` lines.
+    """Front matter and body; None and the whole content when it does not begin with a mapping, or nothing, between `---` lines.
 
     Front matter that is not readable YAML is an error that names the file.
     """
@@ -136,7 +136,7 @@ def _mapping(text: str, name: str) -> dict[str, Any] | None:
         mark = getattr(error, "problem_mark", None)
         line = f" on line {mark.line + 2}" if mark is not None else ""
         raise TransferError(f"{name}: the front matter is damaged{line}: {problem}") from None
-    return front if isinstance(front, dict) else None
+    return {} if front is None else front if isinstance(front, dict) else None
 
 
 def _check_plain(text: str) -> None:
@@ -330,7 +330,7 @@ def note_in(front: Mapping[str, Any], body: str, stem: str) -> Draft:
         tags = tags.split(",")
     named = [str(tag).strip().removeprefix("#") for tag in (tags if isinstance(tags, list) else [tags])]
     return Draft(
-        text=body,
+        text=body.removesuffix("\r"),  # of the line end that is the file's
         title=str(front.get("title") or stem),
         tags=[tag for tag in named if tag],
         source="import",

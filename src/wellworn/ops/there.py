@@ -507,7 +507,7 @@ def read_notes(path: Path) -> Iterator[Record]:
             yield Skipped(where=name, why="an empty note")
             continue
         times = [_time(str(value)) for key in ("created", "date") if (value := (front or {}).get(key))]
-        draft = Draft(text=body, title=note.title, tags=note.tags, at=next((one for one in times if one), None))
+        draft = Draft(text=note.text, title=note.title, tags=note.tags, at=next((one for one in times if one), None))
         yield ThereMemory(id=name, draft=draft)
 
 
