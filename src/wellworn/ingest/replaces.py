@@ -114,18 +114,6 @@ def _apart(one: frozenset[str], other: frozenset[str]) -> bool:
     return bool(one and other and one.isdisjoint(other)) and _nearness(one, other) < _SAME_USE
 
 
-def _ends_another(before: Statement, after: Statement) -> bool:
-    """Whether it only tells the end of something named, and the old statement names something else: "My dog Rex has died"
-    leaves "I have a cat called Mia" as it is."""
-    names = after.names & after.ended
-    return (
-        after.only_ends
-        and bool(names and before.names)
-        and names == after.names
-        and before.names.isdisjoint(after.ended)
-    )
-
-
 @lru_cache(maxsize=2048)
 def _nearness(one: frozenset[str], other: frozenset[str]) -> float:
     first, second = (embedder().embed_query(" ".join(sorted(some))) for some in (one, other))
@@ -185,7 +173,7 @@ def _most(before: Statement, after: Statement) -> float:
     what was or may be; nor where both merely tell what happened, or of things of which one has many: there the newer may come first."""
     if not _english(before, after) and not _share_words(before, after):
         return MAYBE
-    if _apart(before.of_what, after.of_what) or _ends_another(before, after):
+    if _apart(before.of_what, after.of_what):
         return 0.0
     if before.part and after.part and before.part != after.part:
         return 0.0

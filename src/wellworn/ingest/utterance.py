@@ -86,8 +86,6 @@ _TELLS_TOO = regex(
     rf"|^(?!{_WH}\b).*\b(?:did|have) i\b.{{0,20}}\b(?:tell|told|mention|say)"
     r"|\byou\W+(?:please\W+)?(?:update|change|switch|set|note|save|store|add|put|log|record)\b.*\b(?:my|our|i|we)\b"
     rf"|^\W*(?:i|we|my|our|it)(?:\s+[^\s,;:]+){{3}}[^,;:]*[,;:](?!.*\b{_WH}\b)"
-    rf"|^(?!(?:{_WH}|{_AUX}|if|for|in|on|at|with|about|of|from|to|by|after|before|as|regarding)\b)(?=(?:[^\s,;:]+\s+){{3}})"
-    rf"[^,;:]*(?<!that)(?<!who)(?<!which)(?<!we)(?<! i)\s(?:is|are|was|were|has|have|had|will|got)\s[^;:]*,\s*(?:{_WH}|{_AUX})\b[^,]*\?+$"  # "the rent is 920, is that legal?"
     rf"|^(?!{_WH}\b|{_AUX}\b)(?:[^\s,;:]+\s+){{3}}.*,\s*"  # "…, isn't it?"
     rf"(?:right|correct|huh|eh|{_AUX}n['’]t\W+{_PRONOUN}|\w+\W+you\W+(?:believe|imagine).*)\W*$",
     re.I,
