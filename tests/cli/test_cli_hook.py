@@ -81,6 +81,8 @@ def test_a_transcript_is_the_work_since_the_last_prompt() -> None:
 def test_what_a_program_says_in_the_users_name_is_no_prompt(line: str) -> None:
     assert trajectory_in([*TRANSCRIPT[:8], line, *TRANSCRIPT[8:]]) == trajectory_in(TRANSCRIPT)
     assert trajectory_in([*TRANSCRIPT, entry("user", "Why is <bash-stdout> empty?")]).steps == ()
+    said = "<system-reminder>a</system-reminder>\nFix the login.\n<system-reminder>b</system-reminder>"
+    assert trajectory_in([*TRANSCRIPT, entry("user", said)]).steps == ()
 
 
 def test_lines_of_a_transcript_end_where_json_lines_end(tmp_path: Path) -> None:

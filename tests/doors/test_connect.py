@@ -183,6 +183,16 @@ def test_a_hook_of_others_in_our_group_stays(place: Path, at: int) -> None:
     assert json.loads(file.read_text())["hooks"]["Stop"] == [{"hooks": [other]}] * 2
 
 
+def test_a_hook_of_another_program_in_a_folder_of_our_name_stays(place: Path) -> None:
+    file = place / ".claude/settings.json"
+    file.parent.mkdir()
+    theirs = [{"hooks": [{"type": "command", "command": "cd ~/src/wellworn && make hook post-task"}]}]
+    file.write_text(json.dumps({"hooks": {"Stop": theirs}}))
+    connect("claude-code")
+    connect("claude-code", "--remove")
+    assert json.loads(file.read_text())["hooks"]["Stop"] == theirs
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -53,6 +53,9 @@ def test_statements_on_one_topic_agree_without_a_common_word() -> None:
         ("My editor is Emacs.", "I've got Kakoune set as the default editor."),
         ("We sit on the fifth floor, beside the printers.", "I sit on the eleventh floor."),
         ("I work at Norsk Bergverk.", "I started at Aker last week, still a geologist."),
+        ("I live in Oslo with Anna.", "I moved to Bergen, still with Anna."),
+        ("Jean-Luc is our landlord.", "Marie-Claude is our new landlord."),
+        ("My meetings should start at 9.", "My meetings should start at 10 now."),
     ],
 )
 def test_a_statement_replaces_another_on_its_topic(old: str, new: str) -> None:

@@ -143,6 +143,9 @@ TWO_FACTS = [
     ),
 ]
 LOOK_ALIKES = [
+    ("orders-api uses DynamoDB.", "shipping-api uses Postgres now."),
+    ("billing-api 3.0 is on staging.", "mobile-app 3.2 shipped to both stores."),
+    ("I live in Leeds.", "My sister says I should move in with her."),
     ("I take 50 mg of sertraline.", "I take 10 mg of ramipril."),
     ("I have 3 exams in June.", "I have 2 exams in July."),
     ("I live in Oslo.", "my boss moved to Rome"),

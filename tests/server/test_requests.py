@@ -50,6 +50,17 @@ def once(name: str) -> dict[str, str]:
 
 # -- once ----------------------------------------------------------------------------------------------------------
 
+
+def test_a_write_that_was_made_is_not_told_to_be_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object) -> None:
+        raise StoreUnreachable("it is away")
+
+    with serving(background=False) as running:
+        (id,) = running.client().for_user("ada").remember("Ada likes tea")
+        monkeypatch.setattr(running.service.requests, "note", away)
+        assert running.http().delete(f"/v1/entries/{id}?user=ada", headers=once("gone")).status_code < 300
+
+
 WRITES: dict[str, tuple[str, str, Any]] = {
     "entry": ("POST", "/v1/entries", {"text": "tea"}),
     "turns": ("POST", "/v1/sessions/s/turns", {"turns": [{"role": "user", "text": "I live in Oslo"}] * 2}),

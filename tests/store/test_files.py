@@ -453,6 +453,14 @@ def test_the_salt_is_read_once_before_sqlite_locks_the_file(encrypted: Path, mon
         first.rekey("cd" * 32)
     assert second.partitions() == first.partitions() == []
     second.close()
+    end_log = log.end_log
+
+    def read_meanwhile(db: sqlite3.Connection, path: Path) -> bool:
+        with pytest.raises(StoreBusy, match="is being changed"):
+            first.partitions()
+        return end_log(db, path)
+
+    monkeypatch.setattr(connection, "end_log", read_meanwhile)
     first.rekey("cd" * 32)
 
 

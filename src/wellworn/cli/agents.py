@@ -119,14 +119,15 @@ def pre_task(
     from wellworn.ingest.utterance import by_program, only_reacts
 
     given = {} if query is not None else read_object(DASH)
-    said = clean_text(query if query is not None else _word(given, "prompt", "query"))[:MAX_PROMPT_CHARS]
+    whole = clean_text(query if query is not None else _word(given, "prompt", "query"))
+    said = whole[:MAX_PROMPT_CHARS]
     name = task_id or _word(given, "session_id", "task_id") or "task"
     if not said.strip():
         raise InvalidInput("--query", "is missing", 'give it, or pipe in {"prompt": …}')
     asked = without_secrets(said)
     left = asked if asked == said else PLACEHOLDER.sub("", asked)
     words = content_words(left)
-    if "prompt" in given and (only_reacts(words, left) or by_program(said)):  # "ok", a key alone: nothing to look up
+    if "prompt" in given and (only_reacts(words, left) or by_program(whole)):  # "ok", a key alone: nothing to look up
         return
     session = _word(given, "session_id") if "prompt" in given else ""
     with _working(target) as bank:

@@ -204,7 +204,7 @@ def target_of(values: Mapping[str, str | None], *, as_json: bool = False) -> Tar
     layers = {layer: value for layer in LAYERS if (value := values[layer]) is not None}
     named = Scope(tenant="default" if (tenant := values["tenant"]) is None else tenant, **layers)
     return Target(
-        db=values["db"] or usual_db(),
+        db=os.path.expanduser(values["db"] or usual_db()),
         names_db=bool(values["db"]),
         embedder=values["embedder"] or "static",
         scope=named if layers else replace(named, user=DEFAULT_USER),

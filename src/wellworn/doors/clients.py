@@ -98,6 +98,8 @@ def _container(text: str, at: int, depth: int) -> Node:
             here = _skip(text, here + 1)
         node = _node(text, here, depth + 1)
         if is_object:
+            if name.value in members:
+                raise Unreadable(f"line {text.count(chr(10), 0, begin) + 1}: {name.value!r} is there twice")
             members[name.value] = (begin, node)
         items.append(node)
         here, last, wants_comma = _skip(text, node.stop), node.stop, True
@@ -282,7 +284,7 @@ NAME = "wellworn"
 """The server's name in every client."""
 HOOK_S = {"UserPromptSubmit": 10, "Stop": 60, "SessionEnd": 10}
 HOOKS = {"UserPromptSubmit": "pre-task", "Stop": "post-task", "SessionEnd": "session-end"}
-_OUR_HOOK = regex(r"\bwellworn\b.* hook (?:pre-task|post-task|session-end)\b")
+_OUR_HOOK = regex(r"\bwellworn(?:\.exe)?['\"]? hook (?:pre-task|post-task|session-end)\b")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,7 +319,9 @@ class Change:
         if self.toml:
             return without_toml(text, self.path)
         left = without_json(text, self.path, self.is_ours)
-        return text if left == text else self.remove(left)  # somebody may have copied it
+        while left != text and left.strip():  # somebody may have copied it
+            text, left = left, without_json(left, self.path, self.is_ours)
+        return left
 
     def is_ours(self, value: object) -> bool:
         """Whether a value in the file is ours: the server of our name, or a hook that runs our command."""

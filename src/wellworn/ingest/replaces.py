@@ -140,8 +140,13 @@ def may_follow(old: Statement, new: Statement) -> bool:
 
 def _is_news(after: Statement, before: Statement | None = None) -> bool:
     """Whether it says what is so, and not that the old statement, if there is one, holds on."""
-    stays = before is not None and not after.stays.isdisjoint({*map(stem, before.names)} or before.content)
+    stays = before is not None and bool(after.stays) and _stays(before, after)
     return after.is_so and not after.besides and not stays
+
+
+def _stays(before: Statement, after: Statement) -> bool:
+    names = {*map(stem, before.names)}
+    return names <= after.stays if names else not after.stays.isdisjoint(before.content)
 
 
 def _told_by_subject(old: Statement, new: Statement) -> tuple[Statement, Statement]:

@@ -61,7 +61,7 @@ SPEAKER = ACTOR | {"my", "our", "mine"}
 
 _NOT_SO = regex(
     r"\b(?:used to|früher|damals|antes|autrefois|as a (?:kid|child|student)|back (?:then|when|at)|when i was|years ago|before that"  # it was
-    r"|might|(?:i|we) (?:may|could)|would(?! you)|should|maybe|perhaps|imagine|if (?:i|we)|i['’]d (?:love|like)|(?:some|one|some )day"
+    r"|might|(?:i|we) (?:may|could)|would(?! you)|(?:says?|said|thinks?|thought) (?:that )?(?:i|we) should|maybe|perhaps|imagine|if (?:i|we)|i['’]d (?:love|like)|(?:some|one|some )day"
     r"|nearly|almost|about to|close to|plan(?:ned|ning)? to|(?:i|we) (?:plan(?! on \w+day)|hope|want|wish|intend)|hoping to"  # it may be
     r"|consider(?:ing)?|appl(?:y|ied|ying)|mind to|thinking (?:about|of)|decid\w+ against)\b",
     re.I,
@@ -107,7 +107,10 @@ _WHERE = regex(
     r"\bin (?:the |our |my )?([\w.-]+(?: files?| code| folders?| projects?)|[\w.-]*/[\w./-]*|production|staging|development|tests?|ci)(?!\w)",
     re.I,
 )
-_PART = regex(r"\W*(?:the |our )?([a-z]\w*(?:[-_./]\w+)+)\b", re.I)
+_PART = regex(
+    r"(?:[Tt]he |[Oo]ur )?([a-z]+(?:[-_][a-z]+)+) "
+    r"(?:now |still )?(?:v?\d+\.|(?:runs|uses|stores|listens|needs|talks|reads|writes|has|deploys|shipped)\b|is (?:on|at|in|owned|live)\b)"
+)
 _QUALIFIED = regex(r"\b(my |our |the |an? )(?:new |old |own )?([a-z-]+) (?=([a-z]+)\b)")
 _NO_KIND = lists.NEW_WORDS | {"old", "former", "first", "second", "next", "last", "best", "whole"}
 _LIST = regex(r"\w, [^,.;:]{1,30}?,? and \w")
@@ -230,7 +233,7 @@ class Statement:
     def part(self) -> str | None:
         """The part of a program that it is about: "billing-api runs …"."""
         found = _PART.match(self.said)
-        return found and found[1].lower()
+        return found and found[1]
 
     @cached_property
     def amount_of(self) -> frozenset[str]:

@@ -317,7 +317,7 @@ def read_question(query: str) -> Question:
     beside = {*beside, *_WHICH.findall(query.lower())}
     foreign = len(FOREIGN_WORDS.intersection(plain)) > len(ENGLISH_WORDS.intersection(plain))
     names = [] if foreign else names_in(query)  # German writes all things like names
-    if foreign:
+    if len(FOREIGN_WORDS.intersection(plain)) > 1 and foreign:
         form = {_term(word) for word in plain if word in FOREIGN_WORDS}
         found = [term for term in found if term not in form] or found
     told = {term: [one for one in _related().get(term, ()) if one not in found] for term in found}

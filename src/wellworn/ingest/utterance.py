@@ -30,7 +30,7 @@ _AUX = r"(?:is|are|was|were|am|do|does|did|can|could|should|would|will|shall|mus
 _ALONE = r"(?!.*\b(?:i|we|im|is|are|was|were)\b)"
 """No second verb: "when Anna does yoga I run" and "what the doctor did was good" ask nothing."""
 _TAG = r"(?:task-notification|local-command-stdout|bash-(?:input|stdout|stderr)|system-reminder|environment_context)"
-_BY_PROGRAM = regex(rf"<{_TAG}>.*</{_TAG}>", re.DOTALL)
+_BY_PROGRAM = regex(rf"(?:<({_TAG})>(?:(?!</\1>).)*</\1>\s*)+", re.DOTALL)
 _ASKS = regex(
     rf"(?!(?:when|where)\W+{_PRONOUN}\b){_WH}(?:\W+\w+?){{0,3}}?(?:\W+{_AUX}|['’]?(?:s|re|d))\W+{_SUBJECT}\b"  # what time's the call
     rf"|{_WH}\W+(?:do|does|did)\W+\w"  # what does Owen do

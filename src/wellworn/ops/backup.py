@@ -26,7 +26,7 @@ from typing import BinaryIO
 from urllib.parse import parse_qsl, urlsplit
 
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import InvalidInput, StoreCorrupt, StoreError, TransferError, WrongKey
+from wellworn.core.errors import InvalidInput, OtherFile, StoreCorrupt, StoreError, TransferError, WrongKey
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.ops.doctor import verify
 from wellworn.ops.files import beside, free_name, open_plain, scratch, sweep, take_place
@@ -171,7 +171,7 @@ def check(path: Path, *, open_store: Callable[[Path], SqlStore] = SqliteStore) -
         try:
             store = open_store(file)
         except (StoreCorrupt, WrongKey) as error:
-            if not header.encrypted:
+            if not header.encrypted or isinstance(error, OtherFile):
                 raise
             raise WrongKey(f"{path} is encrypted: give its key (WELLWORN_KEY or WELLWORN_KEY_FILE)") from error
         try:

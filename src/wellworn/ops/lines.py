@@ -371,7 +371,7 @@ def _outcomes(
 def _recall_line(recall: records.LoggedRecall, id_of: dict[int, str], shown: int) -> RecallLine:
     places = [place for place, no in enumerate(recall.nos) if no in id_of]
     return RecallLine(
-        **_in_common(recall),
+        **_in_common(recall) | {"level": recall.level.partition("+")[0]},  # as `_level` reads it
         shown=shown,
         entries=[id_of[recall.nos[place]] for place in places],
         base=float_bytes(recall.base[places]),

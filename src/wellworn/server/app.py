@@ -229,7 +229,8 @@ async def _chores(service: MemoryService) -> None:
         await asyncio.sleep(KEEP_UP_S)
         seconds += 1
         try:
-            await asyncio.to_thread(service.trail.flush)
+            with patience(CLOSE_S):  # the end of the service may wait for it
+                await asyncio.to_thread(service.trail.flush)
             if seconds % PRUNE_EVERY == 0:
                 await asyncio.to_thread(service.requests.prune)
         except StoreError:

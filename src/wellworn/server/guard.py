@@ -14,7 +14,8 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable, Collection, Mapping
-from contextvars import ContextVar
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
 from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any
@@ -27,6 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import AccessDenied, ServiceFailed, StoreError, WellwornError
 from wellworn.core.lazy import regex
+from wellworn.core.locks import patience
 from wellworn.server.access import Gate
 from wellworn.server.metrics import Metrics
 from wellworn.server.wire import PROBLEM, RETRY_AFTER_S, problem, problem_of
@@ -115,6 +117,8 @@ SECURITY_HEADERS = {
 """Set where a route does not set its own."""
 _access = logging.getLogger(ACCESS)
 _log = logging.getLogger("wellworn.server")
+ADMITTED_AT_ONCE, ADMIT_S = 64, 2.0
+"""Callers whose keys are looked up at once where that may take a while, and how long it may: a database may be away."""
 _METHODS = ("GET", "POST", "PATCH", "DELETE")
 
 
@@ -173,6 +177,7 @@ class RequestGuard:
         self._metrics = metrics
         self._ticks = ticks
         self._turns = asyncio.Semaphore(rules.most_at_once)
+        self._admitting = ThreadPoolExecutor(ADMITTED_AT_ONCE, thread_name_prefix="admit")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -206,6 +211,10 @@ class RequestGuard:
                 told = {"method": method, "route": route, "status": answer.status, "actor": actor}
                 _access.info("request", extra={**told, "ms": round(1000 * seconds, 1)})
 
+    def _admit(self, *shown: Any) -> Any:  # as `Gate.admit` takes and returns them
+        with patience(ADMIT_S):
+            return self._gate.admit(*shown)
+
     async def _within_limits(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         REQUEST_ID.set(request_id(headers.get("x-request-id")))
@@ -215,8 +224,13 @@ class RequestGuard:
             return
         if scope["path"] != "/" and not scope["path"].startswith(PAGE):
             shown = (headers, (scope.get("client") or ("", 0))[0], scope["http_version"])
-            waits = self._gate.waits(headers)
-            admitted = await asyncio.to_thread(self._gate.admit, *shown) if waits else self._gate.admit(*shown)
+            if self._gate.waits(headers):
+                found = asyncio.get_running_loop().run_in_executor(
+                    self._admitting, copy_context().run, self._admit, *shown
+                )
+                admitted = await found
+            else:
+                admitted = self._gate.admit(*shown)
             scope.setdefault("state", {})[CALLER] = admitted
         most = _most_bytes(scope["path"])
         length = headers.get("content-length", "0")

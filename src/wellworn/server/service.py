@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,6 +40,7 @@ from wellworn.server.wire import PROBLEM, RETRY_AFTER_S, Problem
 from wellworn.store.events import ACCESS, ACTOR, Event, audit
 from wellworn.store.port import Record, RecordFilter, Store, StoreReader, Tx
 
+_log = logging.getLogger("wellworn.server")
 REQUEST = "request"
 """The kind of record."""
 KEPT = timedelta(days=1)
@@ -119,13 +121,19 @@ class Requests:
                 return ServiceReply(**former) if again is None else reply_of(again(former))
             reply = reply_of(work())
             if again is None:
-                with self._store.transact(tenant=request.tenant) as tx:
-                    body = {"value": to_plain(reply.value), "status": reply.status, "etag": reply.etag}
-                    self.note(tx, request, body, reply.names)
+                self._note_late(request, reply)
             return reply
         finally:
             with self._lock:
                 self._running.discard(name)
+
+    def _note_late(self, request: Wanted, reply: ServiceReply) -> None:
+        body = {"value": to_plain(reply.value), "status": reply.status, "etag": reply.etag}
+        try:
+            with self._store.transact(tenant=request.tenant) as tx:
+                self.note(tx, request, body, reply.names)
+        except StoreError:  # the work is done: to say "try again" would make it twice
+            _log.exception("the answer to a request with an Idempotency-Key could not be kept")
 
     def _former(self, reader: StoreReader, request: Wanted) -> dict[str, Any] | None:
         kind = RecordFilter(kinds=[REQUEST], tenant=request.tenant, of_tenant=True, keys=[request.key])

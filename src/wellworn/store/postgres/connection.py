@@ -148,10 +148,12 @@ class Pool:
         self._vector = fetch_vector_type(connection)
         register_vector(connection, self._vector)
 
-    def _unreachable(self, error: psycopg.Error) -> StoreUnreachable:
+    def _unreachable(self, error: psycopg.Error) -> StoreError:
         said = " ".join(self._address.without_secrets(str(error)).split())
         remedy = "check that the server runs, and host, port, database, user and password"
-        return StoreUnreachable(f"cannot reach {self._address.name}: {said} ({remedy})")
+        return (StoreUnreachable if _is_away(error) else StoreError)(
+            f"cannot reach {self._address.name}: {said} ({remedy})"
+        )
 
     def check_open(self) -> None:
         if self._closed:
@@ -330,7 +332,9 @@ class Pool:
             return StoreError(f"{self._address.name}: {text}; grant it to the user of the URL")
         if isinstance(error, psycopg.IntegrityError | psycopg.DataError | errors.RaiseException):
             return StoreError(f"refused by the store: {text}")
-        if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        if isinstance(error, errors.DeadlockDetected | errors.SerializationFailure):
+            return StoreBusy(f"another writer was in the way in {self._address.name}: {text}; nothing was written")
+        if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and _is_away(error):
             return ConnectionLost(f"the connection to {self._address.name} was lost: {text}; nothing was written")
         return StoreError(f"the store could not be read or written: {text}")
 
@@ -340,6 +344,11 @@ class Pool:
             idle, self._idle = self._idle, []
         for connection, _ in idle:
             connection.close()
+
+
+def _is_away(error: psycopg.Error) -> bool:
+    """Whether the server cannot be reached, not whether it refuses: by the classes of its error codes."""
+    return error.sqlstate is None or error.sqlstate[:2] in ("08", "57") or error.sqlstate == "53300"
 
 
 def _told_something(connection: PostgresDb) -> bool:

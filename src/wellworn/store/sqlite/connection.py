@@ -209,6 +209,8 @@ class Connections:
     def take_reader(self) -> SqliteDb:
         self.alive()
         with self._pool_lock:
+            if self._held.rekeying:
+                raise StoreBusy(f"the key of {str(self._path)!r} is being changed; open it with the new one")
             self._held.readers += 1
             idle = self._held.idle.pop() if self._held.idle else None
         if idle is not None:
@@ -252,12 +254,17 @@ class Connections:
                 if writer is None or self.read_only:
                     raise StoreError(f"{str(self._path)!r} cannot be changed; its key stays")
                 with self._pool_lock:
+                    self._held.rekeying = True
                     while self._held.idle:
                         self._held.idle.pop().close()
-                with _busy_timeout(writer, 0):
-                    if not end_log(writer, self._path):
-                        raise StoreBusy(f"{str(self._path)!r} is open elsewhere: close that first; its key stays")
-                writer.execute(f"PRAGMA rekey = \"x'{raw_key(secret, self._held.salt)}'\"")
+                try:
+                    with _busy_timeout(writer, 0):
+                        if not end_log(writer, self._path):
+                            raise StoreBusy(f"{str(self._path)!r} is open elsewhere: close that first; its key stays")
+                    writer.execute(f"PRAGMA rekey = \"x'{raw_key(secret, self._held.salt)}'\"")
+                except BaseException:
+                    self._held.rekeying = False
+                    raise
                 self._held.secret = secret
         self.close()
 
@@ -307,6 +314,7 @@ class _Held:
         self.readers = 0
         """Connections that are in use now."""
         self.writing = False
+        self.rekeying = False
 
     def close_if_unused(self) -> None:
         """When nobody refers to it any more, or when the program ends: then a thread may still be at work."""
