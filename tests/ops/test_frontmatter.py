@@ -41,6 +41,8 @@ def test_bodies_that_look_like_something_else_come_back(body: str) -> None:
         ("---\nno end", None, "---\nno end"),
         ("---\nprose between rules\n---\nmore", None, "---\nprose between rules\n---\nmore"),
         ("---\n---\nx", {}, "x"),
+        ("---\n \t\n---\nx", {}, "x"),
+        ("---\n# The key is 1234\n---\n", None, "---\n# The key is 1234\n---"),  # to YAML a comment
         ("---\r\ntitle: T\r\n---\r\nx\r\ny\r\n", {"title": "T"}, "x\r\ny\r"),
         ("\ufeff--- \ntitle: T\n---", {"title": "T"}, ""),
         ("---\nat: 2024-01-01\n---\nx", {"at": "2024-01-01"}, "x"),

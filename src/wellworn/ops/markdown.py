@@ -128,6 +128,8 @@ def split(content: str, name: str) -> tuple[dict[str, Any] | None, str]:
 
 
 def _mapping(text: str, name: str) -> dict[str, Any] | None:
+    if not text.strip():
+        return {}
     try:
         _check_plain(text)
         front = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
@@ -136,7 +138,7 @@ def _mapping(text: str, name: str) -> dict[str, Any] | None:
         mark = getattr(error, "problem_mark", None)
         line = f" on line {mark.line + 2}" if mark is not None else ""
         raise TransferError(f"{name}: the front matter is damaged{line}: {problem}") from None
-    return {} if front is None else front if isinstance(front, dict) else None
+    return front if isinstance(front, dict) else None
 
 
 def _check_plain(text: str) -> None:
