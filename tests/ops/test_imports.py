@@ -594,6 +594,29 @@ def test_archives_folders_and_lines_are_read(ada: Memory, tmp_path: Path) -> Non
     assert bring(ada, "mem0", lines).memories == 2
 
 
+LONE: dict[str, Any] = {
+    "chatgpt": {
+        "mapping": {
+            "a": {"message": {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["I am Ada."]}}}
+        }
+    },
+    "claude": {"chat_messages": [{"sender": "human", "text": "I am Ada."}]},
+    "mem0": {"memory": "I am Ada."},
+    "letta": {"text": "I am Ada."},
+    "langgraph": {"value": {"content": "I am Ada."}},
+}
+
+
+@pytest.mark.parametrize("source", LONE)
+def test_a_file_of_one_line_is_a_list_of_one_and_an_empty_one_holds_nothing(
+    ada: Memory, tmp_path: Path, source: str
+) -> None:
+    saved(tmp_path / "conversations.json", LONE[source])
+    (tmp_path / "conversations-2.json").write_bytes(b"\xef\xbb\xbf\n")
+    assert ada.admin.import_from(source, tmp_path).skipped == {"an empty file": 1}
+    assert texts(ada) == ["I am Ada."]
+
+
 @pytest.mark.parametrize(("source", "name"), [("letta", "a.af"), ("mem0", "a.jsonl")])
 def test_files_of_a_folder_have_the_usual_names_of_the_source(
     ada: Memory, tmp_path: Path, source: str, name: str

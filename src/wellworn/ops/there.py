@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -118,7 +119,7 @@ def _documents(path: Path, lost: list[Skipped], *patterns: str) -> Iterator[Any]
         with open_plain(path) as file:
             if not zipfile.is_zipfile(file):
                 file.seek(0)
-                yield _json(file.read(), str(path), lost)
+                yield from _json(file.read(), str(path), lost)
                 return
             with zipfile.ZipFile(file) as archive:
                 members = [one for one in archive.infolist() if any(map(Path(one.filename).match, patterns))]
@@ -127,15 +128,18 @@ def _documents(path: Path, lost: list[Skipped], *patterns: str) -> Iterator[Any]
                 for one in members:
                     if one.file_size > MAX_BYTES:
                         raise TransferError(f"{path}: {one.filename} has more than {MAX_BYTES:,} bytes")
-                    yield _json(archive.read(one), f"{path}: {one.filename}", lost)
+                    yield from _json(archive.read(one), f"{path}: {one.filename}", lost)
     except (OSError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile) as error:
         raise TransferError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _json(raw: bytes, where: str, lost: list[Skipped]) -> Any:
-    """A document, or the list of those on the lines if at least half of the lines are objects."""
+def _json(raw: bytes, where: str, lost: list[Skipped]) -> Iterator[Any]:
+    """A document, or the list of those on the lines if at least half of the lines are objects; none of an empty file."""
+    if not raw.removeprefix(BOM_UTF8).strip():
+        lost.append(Skipped(where=where, why="an empty file"))
+        return
     try:
-        return json.loads(raw.decode("utf-8-sig"))
+        yield json.loads(raw.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         if raw.startswith(b"PK\x03\x04"):
             raise TransferError(f"{where}: the archive is not whole; download it again") from None
@@ -144,13 +148,15 @@ def _json(raw: bytes, where: str, lost: list[Skipped]) -> Any:
         if len(lines) < 2 or len(found) * 2 < len(lines):
             raise TransferError(f"{where} is not JSON: {error}") from None
         lost += (Skipped(where=f"{where}: line {number}", why="is not JSON") for number in lines if number not in found)
-        return [*found.values()]
+        yield [*found.values()]
 
 
 def _listed(document: Any, *names: str, where: str, own: Collection[str] = ()) -> list[Plain]:
-    """The objects of a list, or of the first list under one of these names; at least one has a field of its `own`."""
+    """The objects of a list, or of the first list under one of these names; at least one has a field of its `own`. An
+    object with such a field is a list of one."""
     if isinstance(document, Mapping):
-        document = next((document[name] for name in names if isinstance(document.get(name), list)), None)
+        alone = None if document.keys().isdisjoint(own) else [document]
+        document = next((document[name] for name in names if isinstance(document.get(name), list)), alone)
     if not isinstance(document, list):
         raise TransferError(f"this is no export of {where}: there is no list" + (f" {names[0]!r}" if names else ""))
     found = [one for one in document if isinstance(one, Mapping)]
@@ -265,8 +271,7 @@ def read_claude(documents: Iterator[Any]) -> Iterator[Record]:
     of_memory = ("conversations_memory", "project_memories")
     own = ("chat_messages", *of_memory, "docs")
     for document in documents:
-        alone = isinstance(document, Mapping) and any(key in document for key in own)
-        for item in _listed([document] if alone else document, "conversations", where="Claude", own=own):
+        for item in _listed(document, "conversations", where="Claude", own=own):
             if any(key in item for key in of_memory):
                 memories.append(item)
             elif "docs" in item:
@@ -323,8 +328,9 @@ def _dialogue(id: str, turns: Sequence[ThereTurn], at: TimeLike) -> Record:
 @_from("*.json", "*.jsonl")
 def read_mem0(documents: Iterator[Any]) -> Iterator[Record]:
     """What mem0's `get_all` or its export gives, as JSON."""
+    own = ("memory", "text", "data")
     for document in documents:
-        for item in _listed(document, "results", "memories", where="mem0", own=(own := ("memory", "text", "data"))):
+        for item in _listed(document, "results", "memories", *own, where="mem0", own=own):
             text = next((item[key] for key in own if isinstance(item.get(key), str)), "")
             draft = Draft(
                 text=text,
@@ -407,12 +413,9 @@ def read_letta(documents: Iterator[Any]) -> Iterator[Record]:
     agents: dict[str, list[Record]] = {}
     names: dict[str, str] = {}
     for document in documents:
-        passages = _listed(document, where="Letta") if isinstance(document, list) else []
-        if any("text" in one for one in passages) or document == []:
-            yield from map(_passage, passages)
-            continue
         if not isinstance(document, Mapping) or document.keys().isdisjoint(_OF_LETTA):
-            raise TransferError("this is no export of Letta: it is neither an agent file nor a list of passages")
+            yield from map(_passage, _listed(document, where="Letta (an agent file or passages)", own=("text",)))
+            continue
         shared = {str(block.get("id")): block for block in _listed(document.get("blocks", []), where="Letta")}
         for agent in _listed(document, "agents", where="Letta") if "agents" in document else [document]:
             id, records = _letta_agent(agent, shared)
