@@ -152,10 +152,13 @@ def test_of_chatgpt_nothing_above_a_missing_node_is_lost(
 
 def test_marks_of_chatgpt_are_no_part_of_the_text(ada: Memory, tmp_path: Path) -> None:
     text = '\ue200entity\ue202["city","Oslo","in Norway"]\ue201 has parks.\ue200cite\ue202turn0search0\ue202turn0search1\ue201'
-    content = {"content_type": "text", "parts": [text, "See \ue200url\ue202the map\ue202turn0search2\ue201."]}
+    cut = "\ue200cite\ue202 Mind the gap.\ue200cite\ue202turn0search0\ue201"
+    content = {"content_type": "text", "parts": [text, "See \ue200url\ue202the map\ue202turn0search2\ue201.", cut]}
     chat = {"id": "1", "mapping": {"a": node("a", None, content=content)}, "current_node": "a"}
     ada.admin.import_from("chatgpt", saved(tmp_path / "c.json", [chat]))
-    assert [turn.text for turn in ada.session("chatgpt:1").turns()] == ["Oslo has parks.\nSee the map."]
+    assert [turn.text for turn in ada.session("chatgpt:1").turns()] == [
+        "Oslo has parks.\nSee the map.\n\ue200cite\ue202 Mind the gap."
+    ]
 
 
 def test_of_claude_the_text_is_taken_and_not_the_thoughts(ada: Memory) -> None:

@@ -247,8 +247,10 @@ def _made(node: object) -> datetime:
     return made or datetime.min.replace(tzinfo=UTC)
 
 
-_MARK = regex(r'\ue200(?:entity\ue202\["[^"]*","([^"]*)"|url\ue202([^\ue201\ue202]*))?[^\ue201]*\ue201')
-"""ChatGPT's marks within a text: sources, and names and titles that are shown."""
+_MARK = regex(
+    r'\ue200(?:entity\ue202\["[^"\ue200]*","([^"\ue200]*)"|url\ue202([^\ue200-\ue202]*+))?[^\ue200\ue201]*\ue201'
+)
+"""ChatGPT's marks within a text: sources, and names and titles that are shown. One that has no end is text."""
 
 
 def _chatgpt_turn(message: Plain) -> tuple[ThereTurn | None, str]:
