@@ -387,6 +387,17 @@ def test_of_zep_messages_come_as_dialogues_with_their_speakers(ada: Memory, tmp_
     assert turns == [("user", "Ada", "I am user."), ("assistant", "Guide", "I am assistant.")]
 
 
+@pytest.mark.parametrize("days", [[3, 2, 2, 1], [1, 2, 2, 3], [1, 1, 1, 1]])
+def test_of_zep_turns_of_the_same_time_keep_their_order(ada: Memory, tmp_path: Path, days: list[int]) -> None:
+    order = [0, 1, 2, 3] if days[0] < days[-1] else [3, 2, 1, 0]
+    episodes = [
+        {"content": f"Turn {number}.", "role_type": "user", "thread_id": "t1", "created_at": f"2025-01-0{day}"}
+        for number, day in zip(order, days, strict=True)
+    ]
+    ada.admin.import_from("zep", saved(tmp_path / "zep.json", {"episodes": episodes}))
+    assert [turn.text for turn in ada.session("zep:t1").turns()] == [f"Turn {number}." for number in range(4)]
+
+
 def test_of_langgraph_the_words_of_a_value_are_taken(ada: Memory) -> None:
     bring(ada, "langgraph")
     assert texts(ada) == ["Ada prefers tokio.", "Ada speaks Norwegian.", '{"theme": "dark"}']

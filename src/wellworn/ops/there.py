@@ -398,8 +398,14 @@ def read_zep(documents: Iterator[Any]) -> Iterator[Record]:
                 continue
             draft = Draft(text=text, title=str(episode.get("name") or ""), at=at)
             yield ThereMemory(id=_id(episode.get("uuid"), text), draft=draft, owner=_owner(episode))
-        for (thread, owner), turns in threads.items():  # Zep lists the newest first
-            yield ThereDialogue(id=thread, turns=sorted(turns, key=lambda turn: str(turn.at or "")), owner=owner)
+        for (thread, owner), turns in threads.items():
+            if _when(turns[0]) >= _when(turns[-1]):  # Zep lists the newest first, Graphiti the oldest
+                turns.reverse()
+            yield ThereDialogue(id=thread, turns=sorted(turns, key=_when), owner=owner)
+
+
+def _when(turn: ThereTurn) -> str:
+    return str(turn.at or "")
 
 
 def _owner(one: Plain) -> str | None:
