@@ -22,7 +22,7 @@ from wellworn import Memory
 from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.ingest.session import Session
 from wellworn.ops.imports import Imported
-from wellworn.ops.there import READERS, Record, Skipped, ThereDialogue, read_letta
+from wellworn.ops.there import READERS, Record, Skipped, ThereDialogue
 
 FILES = Path(__file__).parent / "imports"
 SOURCES = {
@@ -294,11 +294,12 @@ def test_agents_of_letta_stay_apart_and_a_newer_file_of_one_changes_it(ada: Memo
         ada.admin.import_from("letta", saved(tmp_path / "both.af", both))
 
 
-def bring_as_earlier(ada: Memory, path: Path) -> None:
+def bring_as_earlier(ada: Memory, path: Path, source: str = "letta") -> None:
     """Earlier releases took the ids as they are in the file."""
+    name, read = READERS[source]
 
     def earlier(path: Path) -> Iterator[Record]:
-        for one in read_letta(path):
+        for one in read(path):
             if isinstance(one, ThereDialogue):
                 turns = [replace(turn, id=f"message-{place}") for place, turn in enumerate(one.turns)]
                 yield replace(one, id=one.formerly, turns=turns)
@@ -306,8 +307,8 @@ def bring_as_earlier(ada: Memory, path: Path) -> None:
                 yield one if isinstance(one, Skipped) else replace(one, id=one.formerly)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(READERS, "letta", ("letta", earlier))
-        ada.admin.import_from("letta", path)
+        patch.setitem(READERS, source, (name, earlier))
+        ada.admin.import_from(source, path)
 
 
 @pytest.mark.parametrize("earlier", [False, True])
@@ -409,7 +410,11 @@ def test_notes_have_title_tags_and_time_and_changes_are_followed(ada: Memory, tm
     assert done.memories > 3  # the long note comes in pieces
     assert set(done.skipped) == {"an empty note", "the front matter is damaged on line 2: a key is there twice"}
     note = next(entry for entry in ada.entries(limit=1000) if entry.title == "Bicycle")
-    assert (note.tags, note.at.year, note.metadata["id_there"]) == (["things", "cycling"], 2024, "things/bicycle.md")
+    assert (note.tags, note.at.year, note.metadata["id_there"]) == (
+        ["things", "cycling"],
+        2024,
+        "vault:things/bicycle.md",
+    )
     ada.edit(note.id, tags=["mine"])
     file = vault / "things" / "bicycle.md"
     file.write_text(file.read_text().replace("green", "red"))
@@ -417,6 +422,32 @@ def test_notes_have_title_tags_and_time_and_changes_are_followed(ada: Memory, tm
     assert (again.memories, again.changed) == (0, 1)
     assert ("red Brompton" in ada.get(note.id).text, ada.get(note.id).tags) == (True, ["mine"])
     assert len(ada.history(note.id)) == 3
+
+
+def test_two_vaults_stay_apart_and_one_may_be_moved(ada: Memory, tmp_path: Path) -> None:
+    for name in ("va", "vb"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "README.md").write_text(f"This is {name}.")
+        ada.admin.import_from("obsidian", tmp_path / name)
+    assert texts(ada) == ["This is va.", "This is vb."]
+    (tmp_path / "away").mkdir()
+    moved = (tmp_path / "va").rename(tmp_path / "away" / "va")
+    (moved / "README.md").write_text("This is va, moved.")
+    assert ada.admin.import_from("obsidian", moved).changed == 1
+    assert sorted(texts(ada)) == ["This is va, moved.", "This is vb."]
+
+
+def test_a_note_that_an_earlier_release_imported_is_known(ada: Memory, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("Piano.")
+    bring_as_earlier(ada, tmp_path, "obsidian")
+    (tmp_path / "a.md").write_text("Violin.")
+    (tmp_path / "b.md").write_text("Cello.")
+    done = [ada.admin.import_from("obsidian", tmp_path) for _ in range(2)]
+    assert [(one.changed, one.memories, one.known) for one in done] == [(1, 1, 0), (0, 0, 2)]
+    assert [(entry.text, entry.metadata["id_there"]) for entry in ada.entries()] == [
+        ("Violin.", "a.md"),
+        ("Cello.", f"{tmp_path.name}:b.md"),
+    ]
 
 
 def test_empty_front_matter_and_the_last_line_end_are_no_part_of_a_note(ada: Memory, tmp_path: Path) -> None:

@@ -129,7 +129,14 @@ class Importer:
             if isinstance(one, ThereDialogue) and one.formerly and here.get(one.id, one.id) == one.id:
                 memories = [more for more in records if isinstance(more, ThereMemory)]
                 here[one.id] = self._id_here(one, [more for more in memories if more.id.startswith(f"{one.id}/")])
-        return [one if isinstance(one, Skipped) else replace(one, id=_renamed(one, here)) for one in records]
+        alone = [one for one in records if isinstance(one, ThereMemory) and one.id.partition("/")[0] not in here]
+        first = {next(self._ids(id)): id for one in alone if one.formerly for id in (one.id, one.formerly)}
+        known = {first[id] for id in self._store.get([self._home], [*first])}
+        old = {one.id: one.formerly for one in alone if one.formerly in known and one.id not in known}
+        return [
+            one if isinstance(one, Skipped) else replace(one, id=old.get(one.id) or _renamed(one, here))
+            for one in records
+        ]
 
     def _id_here(self, one: ThereDialogue, memories: Sequence[ThereMemory]) -> str:
         """The id of an agent here, empty for the former one: that under which some of it was said, or else, where nothing

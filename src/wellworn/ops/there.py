@@ -503,7 +503,7 @@ def _packed(text: object) -> Plain:
 
 
 def read_notes(path: Path) -> Iterator[Record]:
-    """A folder of Markdown notes, as Obsidian and basic-memory keep them; a note is known by its path."""
+    """A folder of Markdown notes, as Obsidian and basic-memory keep them; a note is known by the folder's name and its path there."""
     if not path.is_dir():
         raise TransferError(f"{path} is not a folder of notes")
     for file in files_in(path, ".md"):
@@ -519,7 +519,7 @@ def read_notes(path: Path) -> Iterator[Record]:
             continue
         times = [_time(str(value)) for key in ("created", "date") if (value := (front or {}).get(key))]
         draft = Draft(text=note.text, title=note.title, tags=note.tags, at=next((one for one in times if one), None))
-        yield ThereMemory(id=name, draft=draft)
+        yield ThereMemory(id=f"{path.resolve().name}:{name}", draft=draft, formerly=name)
 
 
 READERS: Mapping[str, tuple[str, Reader]] = {
