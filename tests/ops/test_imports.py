@@ -582,6 +582,26 @@ def test_the_same_words_in_two_notes_count_once(ada: Memory, tmp_path: Path) -> 
     assert (done.memories, done.known, texts(ada)) == (1, 1, ["Piano."])
 
 
+@pytest.mark.parametrize("edited", [False, True])
+@pytest.mark.parametrize("after", [["B.", "B.", "C."], ["B.", "C.", "C."], ["D.", "D.", "C."], ["B.", "A.", "B."]])
+def test_a_memory_that_gets_the_words_of_another_goes_unless_it_was_changed_here(
+    ada: Memory, tmp_path: Path, after: list[str], edited: bool
+) -> None:
+    file = tmp_path / "mem0.json"
+    for words in (["A.", "B.", "C."], after):
+        saved(file, [{"id": str(number), "memory": text} for number, text in enumerate(words)])
+        foretold = ada.admin.import_from("mem0", file, dry_run=True)
+        assert vars(ada.admin.import_from("mem0", file)) == {**vars(foretold), "dry_run": False}
+        if edited and words != after:
+            for entry in ada.entries():
+                ada.edit(entry.id, tags=["mine"])
+    assert ({*texts(ada)} >= {*after}, len(texts(ada))) == (True, 3 if edited else len({*after}))
+    assert [*foretold.skipped] == ["was changed here, and another memory has its new words"] * edited
+    again = ada.admin.import_from("mem0", file)
+    assert (again.memories, again.changed, again.known) == (0, 0, 3)
+    assert ada.verify().ok
+
+
 def test_a_tag_given_here_stays_when_notes_swap_their_words(ada: Memory, tmp_path: Path) -> None:
     for first, second in (("Plans.", "Piano."), ("Piano.", "Plans.")):
         (tmp_path / "a.md").write_text(first)

@@ -237,18 +237,19 @@ class Importer:
 
     def _is_said(self, entry: Entry) -> bool:
         """Whether the same words are here from elsewhere, and have not ceased to hold before; if not, they are now."""
-        words = entry.content_hash
-        same = self._said[words] if words in self._said else self._store.find_same(self._home, words)
+        same = self._who_says(entry.content_hash)
         if same is not None and (same.valid_to is None or same.valid_to > entry.valid_from):
             return True
-        self._said[words] = entry
+        self._said[entry.content_hash] = entry
         return False
+
+    def _who_says(self, words: str) -> Entry | None:
+        return self._said[words] if words in self._said else self._store.find_same(self._home, words)
 
     def _changed(self, here: Entry, there: Entry) -> dict[str, Any]:
         """The fields of a memory that has changed there since it was imported. A change made here only stays."""
         before, after = self._digests_of(here, there), there.metadata[_DIGEST]
-        changed = {name for name in before | after if before.get(name) != after.get(name)}
-        changed -= {"at", "valid_from"} - after.keys()  # without one there, they are the time of the import
+        changed = _differing(before, after)
         if here.state == "pruned" or not (changed or _is_moved(here, there)):
             return {}
         with_them = {_GO_WITH[name] for name in changed & _GO_WITH.keys()}
@@ -268,13 +269,25 @@ class Importer:
             for one in reversed(row.values()):
                 self._edit(*one)
             if out:
-                here, there, fields = out
-                fields |= {name: getattr(there, name) for name in ("thread", "position", "content_hash", "token_count")}
-                self._counts.update(known=-1, changed=1)
-                new = altered(here, **fields, updated_at=self._writer.clock())
-                self._keep([new] if not self._is_said(new) else [])
+                self._put_back(*out)
 
-    def _edit(self, here: Entry, there: Entry, fields: Mapping[str, Any]) -> None:
+    def _put_back(self, here: Entry, there: Entry, fields: dict[str, Any]) -> None:
+        """Store a memory that was taken out, unless its new words are here from elsewhere."""
+        fields |= {name: getattr(there, name) for name in ("thread", "position", "content_hash", "token_count")}
+        self._counts.update(known=-1, changed=1)
+        new = altered(here, **fields, updated_at=self._writer.clock())
+        self._keep([new] if not self._is_said(new) else [])
+
+    def _edit(self, here: Entry, there: Entry, fields: dict[str, Any]) -> None:
+        words = there.content_hash if "text" in fields and here.state in _LIVE else here.content_hash
+        if words != here.content_hash and self._who_says(words):
+            if _differing(_digests(here), self._digests_of(here, there)):
+                why = "was changed here, and another memory has its new words"
+                self._skip(str(here.metadata.get(ID_THERE)), why)
+            else:
+                self._remove([here])
+                self._put_back(here, there, fields)
+            return
         self._counts.update(known=-1, changed=1)
         if not self._dry_run:
             try:
@@ -422,6 +435,12 @@ def _digests(entry: Entry) -> dict[str, str]:
     values = {name: getattr(entry, name) for name in ("text", "title", "tags", "at", "valid_from", "valid_to")}
     values["metadata"] = {key: one for key, one in entry.metadata.items() if key not in (ID_THERE, _DIGEST)}
     return {name: _digest(json.dumps(one, sort_keys=True, default=str)) for name, one in values.items() if one}
+
+
+def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
+    """The fields with other digests. Times that have none after are those of the import."""
+    changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    return changed - ({"at", "valid_from"} - after.keys())
 
 
 def _stable_id(partition: Partition, source: str, id_there: str, number: int) -> str:
