@@ -602,17 +602,24 @@ def test_a_memory_that_gets_the_words_of_another_goes_unless_it_was_changed_here
     assert ada.verify().ok
 
 
-def test_a_tag_given_here_stays_when_notes_swap_their_words(ada: Memory, tmp_path: Path) -> None:
+def test_tags_links_and_history_stay_when_notes_swap_their_words(ada: Memory, tmp_path: Path) -> None:
     for first, second in (("Plans.", "Piano."), ("Piano.", "Plans.")):
         (tmp_path / "a.md").write_text(first)
         (tmp_path / "b.md").write_text(second)
         ada.admin.import_from("obsidian", tmp_path)
         for entry in ada.entries():
             ada.edit(entry.id, tags=entry.tags or [entry.text])
+        if first == "Plans.":
+            one, other = ada.entries()
+            ada.link(one.id, other.id, "supports")
     assert {entry.text: (entry.title, entry.tags) for entry in ada.entries()} == {
         "Piano.": ("a", ["Plans."]),
         "Plans.": ("b", ["Piano."]),
     }
+    for entry in ada.entries():
+        assert "supports" in [link.type for link in ada.links(entry.id)]
+        assert [one.entry.text for one in ada.history(entry.id)] == [*entry.tags, *entry.tags, entry.text]
+    assert ada.verify().ok
 
 
 def test_what_was_remembered_before_is_not_strengthened(ada: Memory) -> None:

@@ -257,36 +257,49 @@ class Importer:
         return fields | {"metadata": here.metadata | (there.metadata if "metadata" in changed else {_DIGEST: after})}
 
     def _edit_all(self, changes: Iterable[_Change]) -> None:
-        """Edit each memory after the one that has the words it gets. Of a ring of them one is taken out meanwhile."""
+        """Edit each memory after the one that has the words it gets, and those of a ring at once."""
         waiting = {one[0].content_hash if one[0].state in _LIVE else one[0].id: one for one in changes}
         while waiting:
             row, words = dict[str, _Change](), next(iter(waiting))
             while words in waiting:
                 row[words] = here, there, fields = waiting.pop(words)
                 words = there.content_hash if "text" in fields and there.content_hash != here.content_hash else ""
-            out = row.pop(words, None)
-            self._remove([out[0]] if out else [])
-            for one in reversed(row.values()):
+            start = [*row].index(words) if words in row else len(row)
+            self._exchange([*row.values()][start:])
+            for one in reversed([*row.values()][:start]):
                 self._edit(*one)
-            if out:
-                self._put_back(*out)
 
-    def _put_back(self, here: Entry, there: Entry, fields: dict[str, Any]) -> None:
-        """Store a memory that was taken out, unless its new words are here from elsewhere."""
-        fields |= {name: getattr(there, name) for name in ("thread", "position", "content_hash", "token_count")}
-        self._counts.update(known=-1, changed=1)
-        new = altered(here, **fields, updated_at=self._writer.clock())
-        self._keep([new] if not self._is_said(new) else [])
+    def _exchange(self, ring: Sequence[_Change]) -> None:
+        """Edit memories that get the words of one another."""
+        self._counts.update(known=-len(ring), changed=len(ring))
+        after = [self._after(*one) for one in ring]
+        self._said.update({entry.content_hash: entry for entry in after})
+        if ring and not self._dry_run:
+            ready = self._writer.records_of(after)
+            with self._writer.transact() as tx:
+                for here, _, _ in ring:  # no two may have the same words meanwhile
+                    tx.update(altered(here, content_hash=f"moving {here.id}"), change=None, before=here)
+                for (here, _, _), new in zip(ring, ready, strict=True):
+                    tx.update(new.entry, change="edited", index=new.index, vector=new.vector, before=here)
+                    event = Event(at=new.entry.updated_at, tenant=here.tenant, action="edit", entry_id=here.id)
+                    audit(tx, replace(event, detail={"fields": "text"}))
 
-    def _edit(self, here: Entry, there: Entry, fields: dict[str, Any]) -> None:
+    def _after(self, here: Entry, there: Entry, fields: Mapping[str, Any]) -> Entry:
+        """A memory here with its new words and place."""
+        more = {name: getattr(there, name) for name in ("thread", "position", "content_hash", "token_count")}
+        return altered(here, **fields, **more, updated_at=self._writer.clock())
+
+    def _edit(self, here: Entry, there: Entry, fields: Mapping[str, Any]) -> None:
         words = there.content_hash if "text" in fields and here.state in _LIVE else here.content_hash
         if words != here.content_hash and self._who_says(words):
             if _differing(_digests(here), self._digests_of(here, there)):
                 why = "was changed here, and another memory has its new words"
                 self._skip(str(here.metadata.get(ID_THERE)), why)
             else:
+                self._counts.update(known=-1, changed=1)
                 self._remove([here])
-                self._put_back(here, there, fields)
+                after = self._after(here, there, fields)
+                self._keep([after] if not self._is_said(after) else [])
             return
         self._counts.update(known=-1, changed=1)
         if not self._dry_run:
