@@ -184,6 +184,9 @@ def test_a_store_of_minilm_opens_without_its_name(cli: Cli) -> None:
         assert cli(*command, env={"WELLWORN_EMBEDDER": ""}).code == 0
     refused = cli("recall", "tea", "--embedder", "hash:64")
     assert (refused.code, "--embedder minilm" in refused.err) == (2, True)
+    moved = str(cli.db.with_name("moved.db"))
+    assert cli("move", str(cli.db), moved, env={"WELLWORN_EMBEDDER": ""}).code == 0
+    assert "minilm" in cli("move", str(cli.db), moved + "2", "--embedder", "hash:64").err
 
 
 def test_reembed_moves_the_store_to_another_embedder(filled: Cli) -> None:

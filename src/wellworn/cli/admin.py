@@ -18,7 +18,7 @@ import typer
 from wellworn.cli import options, render
 from wellworn.cli.edge import FAILED, confirm
 from wellworn.cli.options import EVERYDAY, argument, command, flag, option
-from wellworn.cli.target import Target, pasteable
+from wellworn.cli.target import Target, embedder_for, pasteable
 from wellworn.core.errors import InvalidInput, OtherFile, ScopeError, StoreCorrupt
 from wellworn.core.values import Scope
 
@@ -187,12 +187,11 @@ def move(
     from wellworn.ops.transfer import move
 
     old, new = (replace(target, db=place.removeprefix("sqlite:")) for place in (source, to))
-    with (
-        old.open(whole=True) as before,
-        new.open(whole=True, new=True, key=new_key_file) as after,
-        render.progress_bar("moving") as progress,
-    ):
-        parts = after.engine
+    with old.open(whole=True) as before, ExitStack() as stack:
+        model = before.engine.store.model()
+        new = new if model is None else replace(new, embedder=embedder_for(new.embedder, model.name))
+        parts = stack.enter_context(new.open(whole=True, new=True, key=new_key_file)).engine
+        progress = stack.enter_context(render.progress_bar("moving"))
         moved = move(before.engine.store, parts.store, parts.writer, clock=parts.clock, plain=plain, progress=progress)
     target.answer(moved, render.pairs(vars(moved)))
 

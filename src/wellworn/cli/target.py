@@ -181,9 +181,15 @@ def as_stored(embedder: str, make: Callable[[str], T]) -> T:
     try:
         return make(embedder)
     except EmbedderMismatch as error:
-        if embedder != SHARED["embedder"].default or not error.stored.startswith("minilm:"):
+        if (other := embedder_for(embedder, error.stored)) == embedder:
             raise
-        return make("minilm")
+        return make(other)
+
+
+def embedder_for(embedder: str, stored: str) -> str:
+    """The embedder to open a store with whose vectors are of the stored one: that, if nobody chose another."""
+    usual = embedder == SHARED["embedder"].default
+    return "minilm" if usual and stored.startswith("minilm:") else embedder
 
 
 def usual_db() -> str:

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 
 from wellworn.core.clock import EPOCH, Clock
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import InvalidInput, StoreCorrupt, TransferError
+from wellworn.core.errors import EmbedderMismatch, InvalidInput, StoreCorrupt, TransferError
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Link, Partition, Progress, Scope, unwatched
 from wellworn.ingest.remember import Writer
@@ -145,6 +145,9 @@ def move(
     plain temporary file."""
     if _place_of(source) == _place_of(target):
         raise InvalidInput("target", f"{target.location!r} is the source itself", "name another store")
+    vectors, there = source.model(), target.model()
+    if vectors is not None and there is not None and vectors.key != there.key:
+        raise EmbedderMismatch(*vectors.key, *there.key)
 
     def part(number: int) -> Progress:
         """The progress of one of four walks as progress of all."""
