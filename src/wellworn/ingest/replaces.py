@@ -32,6 +32,8 @@ MAYBE = 0.02
 _UNSURE = SURE - 0.01
 _HOLDS_ON = SURE / 2
 """Below this, one of two things that a text says still holds where the other was replaced."""
+_OTHER_THING = SURE / 2
+"""The most where both are about a thing, and not about the same one."""
 _CLEARLY = 0.1
 """How much nearer to a question the part is that it asks for."""
 _SAME = 0.999
@@ -145,6 +147,7 @@ def _is_news(after: Statement, before: Statement | None = None) -> bool:
 
 
 def _stays(before: Statement, after: Statement) -> bool:
+    """Whether the new statement says that all the old one names holds on, or where that names nothing, some of its words."""
     names = {*map(stem, before.names)}
     return names <= after.stays if names else not after.stays.isdisjoint(before.content)
 
@@ -180,7 +183,7 @@ def _most(before: Statement, after: Statement) -> float:
         return MAYBE
     if _apart(before.of_what, after.of_what):
         return 0.0
-    if before.part and after.part and before.part != after.part:
+    if before.component and after.component and before.component != after.component:
         return 0.0
     on_topic, several = _on_one_topic(before, after)
     ends, same, english = before.names & after.ended, agreement(before, after), _english(before, after)
@@ -199,7 +202,7 @@ def _most(before: Statement, after: Statement) -> float:
     within = any(stems <= shared for one in (before, after) for stems in one.thing_stems)
     moved = after.tells_change and any(name[0].isalpha() for name in before.names & after.names)
     if before.things and after.things and not (alike or within or moved):
-        return _HOLDS_ON
+        return _OTHER_THING
     one_matter = (
         alike or ends or same >= _SAME_TOPIC or _share(before.result_words, after.result_words) >= _HALF or not english
     )

@@ -107,7 +107,7 @@ _WHERE = regex(
     r"\bin (?:the |our |my )?([\w.-]+(?: files?| code| folders?| projects?)|[\w.-]*/[\w./-]*|production|staging|development|tests?|ci)(?!\w)",
     re.I,
 )
-_PART = regex(
+_COMPONENT = regex(
     r"(?:[Tt]he |[Oo]ur )?([a-z]+(?:[-_][a-z]+)+) "
     r"(?:now |still )?(?:v?\d+\.|(?:runs|uses|stores|listens|needs|talks|reads|writes|has|deploys|shipped)\b|is (?:on|at|in|owned|live)\b)"
 )
@@ -230,9 +230,9 @@ class Statement:
         return found
 
     @cached_property
-    def part(self) -> str | None:
-        """The part of a program that it is about: "billing-api runs …"."""
-        found = _PART.match(self.said)
+    def component(self) -> str | None:
+        """The component of a system that it is about: "billing-api runs …"."""
+        found = _COMPONENT.match(self.said)
         return found and found[1]
 
     @cached_property

@@ -301,6 +301,7 @@ _ABOUT_PAST = regex(
 
 
 _WHICH = regex(r"^\W*(?:which|what)\s+([^\W_]+)")
+"""The thing that is asked for, which is not a name that the answer must have: "Which CI do we use?"."""
 
 
 @cache
