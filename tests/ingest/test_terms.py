@@ -82,6 +82,8 @@ def test_a_question_of_stop_words_alone_still_has_terms() -> None:
     question = read_question("who are you?")
     assert len(question.terms) == 3
     assert read_question("???").terms == []
+    assert read_question("¿Qué coche tengo?").terms == read_question("coche").terms  # its form words say nothing
+    assert len(read_question("Mia food").terms) == 2  # which is a name
 
 
 def test_runs_of_chinese_japanese_and_korean_give_overlapping_pairs() -> None:

@@ -470,12 +470,30 @@ def test_a_part_that_a_change_leaves_is_still_found() -> None:
         (["I have a cat called Mia.", "My dog Rex is five.", "My dog Rex has died."], "What's my cat called?", "Mia"),
         (["I'm a geologist at Norsk.", "I started at Aker, still a geologist."], "Where do I work?", "Aker"),
         (["My car is a Fiat.", "I sold the Fiat and bought a Seat."], "What was my car before the Seat?", "is a Fiat"),
+        (
+            [
+                "My car is a Fiat.",
+                "I sold the Fiat and bought a Seat.",
+                "We drove the car before breakfast to the lake.",
+            ],
+            "Which car did I have before?",
+            "is a Fiat",
+        ),
+        (["We use Jenkins as CI.", "We switched to GitHub Actions."], "Which CI do we use?", "GitHub"),
     ],
 )
 def test_a_change_is_found_however_it_is_told_or_asked_for(said: list[str], asked: str, first: str) -> None:
     with Memory(":memory:") as mem:
         told(mem, *said)
         assert first in mem.recall(asked, scope=ADA)[0].text
+
+
+def test_what_an_assistant_suggests_by_asking_is_found_when_asked_for() -> None:
+    with Memory(":memory:") as mem:
+        session = mem.session("s", scope=ADA)
+        session.add_turns([("user", "Which film shall we watch?"), ("assistant", "How about Paddington 2?")])
+        assert "Paddington" in mem.recall("Which film did you suggest?", scope=ADA)[0].text
+        assert not mem.recall("Is Paddington 2 a good film?", scope=ADA).hits
 
 
 def test_what_held_before_is_found_when_asked_for_and_marked_where_it_is_shown() -> None:
