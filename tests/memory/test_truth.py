@@ -761,18 +761,29 @@ def test_an_answer_that_knows_nothing_is_never_a_hit(answer: str, found: bool) -
         assert [hit.text for hit in mem.recall("Which bicycle do I have?", scope=ADA)] == [answer] * found
 
 
-@pytest.mark.parametrize(("other", "first"), [("assistant", "bread"), ("Tom", "choir")])
-def test_of_equals_that_an_assistant_was_told_the_newer_comes_first(other: str, first: str) -> None:
+@pytest.mark.parametrize(
+    ("other", "question", "days", "first"),
+    [
+        ("assistant", "What happens on Saturday?", 30, "bread"),
+        ("Tom", "What happens on Saturday?", 30, "choir"),
+        ("assistant", "What happens on Saturday?", 0, "choir"),  # both in one session
+        ("assistant", "What happens every Saturday of the week?", 30, "choir"),  # "every" and "week": each has one
+    ],
+)
+def test_of_equals_that_an_assistant_was_told_the_newer_comes_first(
+    other: str, question: str, days: int, first: str
+) -> None:
     said = [
         "We sing in a choir every Saturday, near the station.",
         "On Saturday I bake a rye bread with seeds for the week.",
     ]
     with Memory(":memory:") as mem:
         for number, text in enumerate(said):
-            session = mem.session(f"s{number}", scope=ADA)
-            session.add("user", text, at=START + timedelta(days=30 * number))
-            session.add(other, "Sounds lovely.", at=START + timedelta(days=30 * number, minutes=1))
-        found = mem.recall("What happens on Saturday?", scope=ADA, k=2)
+            session = mem.session(f"s{days * number}", scope=ADA)
+            at = START + timedelta(days=days * number, minutes=10 * number)
+            session.add("user", text, at=at)
+            session.add(other, "Sounds lovely.", at=at + timedelta(minutes=1))
+        found = mem.recall(question, scope=ADA, k=2)
         assert first in found[0].text
         assert not found[1].outdated
 

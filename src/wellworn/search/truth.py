@@ -153,6 +153,8 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
         old, new = ranked.rows[[lower, upper]].tolist()
         if not near or _asks_for(context, old, new, also=question.terms):
             continue
+        if share != IN_PART and _are_apart(context, old, new):
+            continue
         if number >= linked or not _leaves(context, old, new):  # of the others the parts asked for were compared
             lift[upper] = scores[lower] + margin - scores[upper]
     return ranked.with_factor("holds", lift, 1.0) if lift.any() else ranked
@@ -365,6 +367,17 @@ def _asks_for(context: SearchContext, old: int, new: int, *, also: Sequence[int]
     named = context.view.question.named
     only_old = [term for term in {*named, *also} if _has(context.bank, term, old) and not _has(context.bank, term, new)]
     return len(only_old) >= ONLY_OLD or not named.isdisjoint(only_old)
+
+
+def _are_apart(context: SearchContext, old: int, new: int) -> bool:
+    """Whether two entries tell different things: both were said in one session, where people seldom contradict themselves, or
+    each has words of the question that the other lacks."""
+    bank, question = context.bank, context.view.question
+    first, second = bank.column("thread", np.array([old, new])).tolist()
+    if first == second != NONE:
+        return True
+    has = [(_has(bank, term, old), _has(bank, term, new)) for term in {*question.named, *question.terms}]
+    return (True, False) in has and (False, True) in has
 
 
 def _has(bank: Bank, term: int, row: int) -> bool:
