@@ -252,7 +252,7 @@ class Engine:
         if self.vectors is not None:
             self.vectors.close()
         self.store.close()
-        self.searcher.drop_ram()
+        self.searcher.ram.clear()
 
 
 def _model_access(engine: weakref.ref[Engine]) -> ModelAccess:

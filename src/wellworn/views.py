@@ -175,7 +175,7 @@ class AdminView(MemoryView):
         from wellworn.ops.doctor import repair
 
         report = repair(self._engine.store, self._engine.embedder, progress=validate.checked_progress(progress))
-        self._engine.searcher.drop_ram()
+        self._engine.searcher.ram.clear()
         return report
 
     def backup(

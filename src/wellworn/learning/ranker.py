@@ -129,8 +129,7 @@ class Ranker:
     @cached_property
     def weights(self) -> Array:
         """What each feature adds to the base score, shape (F,)."""
-        found: Array = self.theta[1:] / max(float(self.theta[0]), MIN_BASE_WEIGHT)
-        return found
+        return self.theta[1:] / max(float(self.theta[0]), MIN_BASE_WEIGHT)
 
     @cached_property
     def finite(self) -> bool:

@@ -73,8 +73,7 @@ class Factors(NamedTuple):
 
     def of(self, x: Array) -> Array:
         """W x, for one vector (d,) or for each row of (n, d)."""
-        moved: Array = (x @ self.right.T.astype(np.float64)) @ self.left.astype(np.float64)
-        return moved
+        return (x @ self.right.T.astype(np.float64)) @ self.left.astype(np.float64)
 
     def grown(self, left: Array, right: Array) -> Factors:
         """W + leftᵀ · right, at most `MAX_NORM` large; beyond `RANK` outer products, the nearest matrix of that rank."""
@@ -117,8 +116,7 @@ class Residual:
 
     def scores(self, q: Array, m: Array) -> Array:
         """Equation 1: s (K,) for a query (d,) and candidates (K, d)."""
-        found: Array = np.round((m + self._memory(m)) @ (q + self._query(q)), SCORE_DECIMALS)
-        return found
+        return np.round((m + self._memory(m)) @ (q + self._query(q)), SCORE_DECIMALS)
 
     def updated(self, q: Array, m: Array, shown: Sequence[int], cited: Flags, *, rates: Rates = PAPER) -> Residual:
         """Equation 3 for one recall: `shown` are places in m, `cited` says which of them were. W moves when a batch is

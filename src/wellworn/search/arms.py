@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from wellworn.core.dataclass import dataclass
 from wellworn.ingest.terms import Question, Trait, signed64
-from wellworn.search.bank import Bank, Mask
+from wellworn.search.bank import Bank, Mask, Rows, Vector
 from wellworn.search.partition import PartitionIndex
 from wellworn.search.profiles import Profile
 
@@ -48,24 +48,23 @@ FEW_OF = 16
 class LazyWords:
     """Scores of words in a very large bank: the most frequent words are added for the rows that are asked for."""
 
-    def __init__(self, rarer: Scores, frequent: Callable[[npt.NDArray[np.intp]], Scores]) -> None:
+    def __init__(self, rarer: Scores, frequent: Callable[[Rows], Scores]) -> None:
         """`rarer` are the scores of all rows by the other words, `frequent` gives what these words add."""
         self.rarer, self._frequent = rarer, frequent
 
-    def __getitem__(self, rows: npt.NDArray[np.intp] | slice) -> Scores:
+    def __getitem__(self, rows: Rows | slice) -> Scores:
         rows = np.arange(len(self.rarer))[rows] if isinstance(rows, slice) else rows
-        found: Scores = self.rarer[rows] + self._frequent(rows)
-        return found
+        return self.rarer[rows] + self._frequent(rows)
 
 
 class FewScores:
     """Scores of some rows of a very large bank; all others have the same."""
 
-    def __init__(self, size: int, rows: npt.NDArray[np.intp], scores: Scores, others: float) -> None:
+    def __init__(self, size: int, rows: Rows, scores: Scores, others: float) -> None:
         """`rows` are in order, each once, and at least one; `size` is that of the bank."""
         self._size, self.rows, self.scores, self._others = size, rows, scores, np.float32(others)
 
-    def __getitem__(self, rows: npt.NDArray[np.intp] | slice) -> Scores:
+    def __getitem__(self, rows: Rows | slice) -> Scores:
         rows = np.arange(self._size)[rows] if isinstance(rows, slice) else rows
         place = self.rows.searchsorted(rows).clip(max=len(self.rows) - 1)
         return np.where(self.rows[place] == rows, self.scores[place], self._others)
@@ -79,7 +78,7 @@ class Lexical:
     """With the neighbourhood, as a share of the best attainable; only where the profile weighs `terms`."""
     plain: Scores | LazyWords | FewScores
     """Each row's own share over the query terms that are nobody's name."""
-    found: list[tuple[float, npt.NDArray[np.intp]]]
+    found: list[tuple[float, Rows]]
     """For each of those terms its idf and the rows that have it, in order."""
     products: FewScores | None = None
     """Plain cosines, as far as a store told them; NaN where it did not."""
@@ -91,7 +90,7 @@ def words(
     profile: Profile,
     live: Mask | None,
     passing: Mask | None = None,
-    vector: npt.NDArray[np.float32] | None = None,
+    vector: Vector | None = None,
     least: int = 0,
 ) -> Lexical:
     """The lexical arm for every row, about 0 … 2. Where a store has the words: for rows with rare words, those nearest to the
@@ -114,45 +113,38 @@ def words(
         gains = _saturated(counts, bank.column("length", rows), profile)
         gains *= np.array(idfs, dtype=np.float32).repeat(sizes)
         np.add.at(bm25, places, gains)  # term by term, as they lie
+    parts = [slice(end - size, end) for size, end in zip(sizes, accumulate(sizes), strict=True)]
+    of_terms = [(idf, rows[part]) for idf, part in zip(idfs, parts, strict=True)]
     if question.related and held:
-        _add_related(
-            bm25, bank, question, profile, live, [*zip(idfs, np.split(rows, [*accumulate(sizes)]), strict=False)]
-        )
+        _add_related(bm25, bank, question, profile, live, of_terms)
     of_names = None
     best = best_plain = 0.0
-    found: list[tuple[float, npt.NDArray[np.intp]]] = []
-    ends = [*accumulate(sizes)]
-    for term, idf, size, having, end in zip(question.terms, idfs, sizes, held_by, ends, strict=True):
+    found: list[tuple[float, Rows]] = []
+    for term, having, part, (idf, own) in zip(question.terms, held_by, parts, of_terms, strict=True):
         attainable = idf if having else profile.absent_share * idf
         best += attainable
         if any(signed64(term) in names for names in speakers):
             of_names = np.zeros(len(bank), dtype=np.float32) if of_names is None else of_names
-            of_names[rows[end - size : end]] += gains[end - size : end]
+            of_names[own] += gains[part]
         else:
             best_plain += attainable
-            found.append((idf, rows[end - size : end]))
-    plain = (bm25 if of_names is None else bm25 - of_names) / np.float32(best_plain or 1.0)
-    if few is not None:
-        score = FewScores(len(bank), few, plain, 0.0)
-        return Lexical(score=score, plain=score, found=found, products=products)
-    if best <= 0 or "terms" not in profile.weights:  # then nobody asks for the score
-        return Lexical(score=bm25, plain=plain, found=found, products=products)
-    if of_names is None and not bank.threaded:
-        return Lexical(score=plain, plain=plain, found=found, products=products)
-    spread = [
-        _with_neighbours(partition, bm25[start : start + len(partition)], profile) for partition, start in bank.filled
-    ]
-    whole = (spread[0] if len(spread) == 1 else np.concatenate(spread)) / np.float32(best)
-    return Lexical(score=whole, plain=plain, found=found, products=products)
+            found.append((idf, own))
+    of_all = (bm25 if of_names is None else bm25 - of_names) / np.float32(best_plain or 1.0)
+    plain = of_all if few is None else FewScores(len(bank), few, of_all, 0.0)
+    score = plain
+    if few is None and (best <= 0 or "terms" not in profile.weights):  # then nobody asks for the score
+        score = bm25
+    elif of_names is not None or bank.threaded:
+        spread = [
+            _with_neighbours(partition, bm25[start : start + len(partition)], profile)
+            for partition, start in bank.filled
+        ]
+        score = (spread[0] if len(spread) == 1 else np.concatenate(spread)) / np.float32(best)
+    return Lexical(score=score, plain=plain, found=found, products=products)
 
 
 def _bounded(
-    bank: Bank,
-    profile: Profile,
-    rows: npt.NDArray[np.intp],
-    counts: Scores,
-    sizes: Sequence[int],
-    idfs: Sequence[float],
+    bank: Bank, profile: Profile, rows: Rows, counts: Scores, sizes: Sequence[int], idfs: Sequence[float]
 ) -> Lexical:
     """`words` of a large bank without threads and speakers: only rarer terms are summed for every row."""
     found = [*zip(idfs, *([*np.split(one, [*accumulate(sizes)][:-1])] for one in (rows, counts)), strict=True)]
@@ -161,11 +153,11 @@ def _bounded(
     many = {term for term, size in zip(order[1:], summed[1:], strict=True) if size > MOST_POSTINGS}
     best = sum(idf if size else profile.absent_share * idf for idf, size in zip(idfs, sizes, strict=True))
 
-    def gains(idf: float, where: npt.NDArray[np.intp], often: Scores) -> Scores:
+    def gains(idf: float, where: Rows, often: Scores) -> Scores:
         saturated = _saturated(often, bank.column("length", where), profile)
         return saturated * np.float32(idf / (best or 1.0))
 
-    def frequent(asked: npt.NDArray[np.intp]) -> Scores:
+    def frequent(asked: Rows) -> Scores:
         added = np.zeros(len(asked), dtype=np.float32)
         for idf, having, often in (found[term] for term in many):
             place = np.minimum(having.searchsorted(asked), len(having) - 1)
@@ -186,7 +178,7 @@ def _add_related(
     question: Question,
     profile: Profile,
     live: Mask | None,
-    having: Sequence[tuple[float, npt.NDArray[np.intp]]],
+    having: Sequence[tuple[float, Rows]],
 ) -> None:
     """Adds what rows get that have no word of the question itself but a related one: of several the best. `having` has for
     each term its idf and the rows that have it."""
@@ -206,16 +198,11 @@ def _add_related(
 
 
 def _rows_with(
-    bank: Bank,
-    terms: Sequence[int],
-    live: Mask | None,
-    passing: Mask | None,
-    vector: npt.NDArray[np.float32] | None,
-    least: int,
-) -> tuple[npt.NDArray[np.intp], Scores, list[int], list[int], FewScores | None]:
+    bank: Bank, terms: Sequence[int], live: Mask | None, passing: Mask | None, vector: Vector | None, least: int
+) -> tuple[Rows, Scores, list[int], list[int], FewScores | None]:
     """Rows that have each term, one term's after another's, how often each has it, how many a term has here, and how many
     have it at all; and the cosines that were told with them."""
-    parts, told = [], list[tuple[npt.NDArray[np.intp], Scores]]()
+    parts, told = [], list[tuple[Rows, Scores]]()
     for partition, start in bank.filled:
         end = start + len(partition)
         allowed = partition.alive if passing is None else passing[start:end]
@@ -247,7 +234,7 @@ def _rows_with(
 
 def _term_by_term(
     parts: Sequence[tuple[npt.NDArray[np.int32], Scores, list[int]]], starts: Sequence[int]
-) -> tuple[npt.NDArray[np.intp], Scores, list[int]]:
+) -> tuple[Rows, Scores, list[int]]:
     """What several partitions have of each term, from first to last partition within a term."""
     rows = np.concatenate([part[0] + np.intp(start) for part, start in zip(parts, starts, strict=True)])
     counts = np.concatenate([part[1] for part in parts])
@@ -259,8 +246,7 @@ def _term_by_term(
 def _saturated(counts: Scores, lengths: npt.NDArray[np.generic], profile: Profile) -> Scores:
     k1, b = profile.k1, profile.b
     damping = k1 * (1 - b + b * np.maximum(1.0, lengths.astype(np.float64) / profile.pivot_terms))
-    saturated: Scores = (counts * np.float32(k1 + 1) / (counts + damping)).astype(np.float32)
-    return saturated
+    return (counts * np.float32(k1 + 1) / (counts + damping)).astype(np.float32)
 
 
 def _with_neighbours(partition: PartitionIndex, bm25: Scores, profile: Profile) -> Scores:
@@ -283,7 +269,7 @@ def _with_neighbours(partition: PartitionIndex, bm25: Scores, profile: Profile) 
     return around[:-1]
 
 
-def meaning(bank: Bank, query: npt.NDArray[np.float32], profile: Profile) -> tuple[Scores, Scores]:
+def meaning(bank: Bank, query: Vector, profile: Profile) -> tuple[Scores, Scores]:
     """The vector arm for every row: plain cosine, and cosine with the neighbourhood; each in -1 … 1."""
     plain, blended = [], []
     for partition, _ in bank.filled:
@@ -299,16 +285,12 @@ class LazyMeaning:
     """The vector arm for the rows that are asked for, where there are too many to compute it for all."""
 
     def __init__(
-        self,
-        bank: Bank,
-        query: npt.NDArray[np.float32],
-        near: tuple[float, float] = (0.0, 0.0),
-        known: FewScores | None = None,
+        self, bank: Bank, query: Vector, near: tuple[float, float] = (0.0, 0.0), known: FewScores | None = None
     ) -> None:
         """`near` are the weights of the neighbourhood; without them it is the plain cosine. `known` are plain cosines."""
         self._bank, self._query, self._near, self._known = bank, query, near, known
 
-    def __getitem__(self, rows: npt.NDArray[np.intp] | slice) -> Scores:
+    def __getitem__(self, rows: Rows | slice) -> Scores:
         rows = np.arange(len(self._bank))[rows] if isinstance(rows, slice) else rows
         if not self._bank.threaded or not any(self._near):
             plain = np.full(len(rows), np.nan, dtype=np.float32) if self._known is None else self._known[rows]
@@ -324,8 +306,7 @@ class LazyMeaning:
             weight = np.float32(far if name.endswith("2") else near)
             blend[there] += weight * self._bank.vectors(them[there])
         lengths = np.linalg.norm(blend, axis=1)
-        found: Scores = (blend @ self._query / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
-        return found
+        return (blend @ self._query / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
 
 
 def _blended(partition: PartitionIndex, cosine: Scores, profile: Profile) -> Scores:

@@ -65,6 +65,11 @@ class Bank:
             whole = self._columns[name] = np.concatenate([getattr(one, name) for one, _ in self.filled])
         return whole[rows]
 
+    def has_trait(self, traits: int, rows: Rows | slice) -> Mask:
+        """Which of these rows have one of these traits."""
+        has: Mask = (self.column("traits", rows) & np.uint8(traits)) != 0
+        return has
+
     def vectors(self, rows: Rows) -> Vector:
         if self._only is not None and self._only.fetch is None:
             return self._only.vectors[rows]
@@ -149,8 +154,7 @@ class Bank:
 
 
 def _valid(partition: PartitionIndex, micros: int) -> Mask:
-    valid: Mask = partition.alive & (partition.valid_from <= micros) & (micros < partition.valid_to)
-    return valid
+    return partition.alive & (partition.valid_from <= micros) & (micros < partition.valid_to)
 
 
 def _live(partition: PartitionIndex, micros: int, *, outdated: bool) -> Mask:

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from wellworn.core.clock import to_micros
 from wellworn.core.dataclass import dataclass
@@ -25,8 +23,6 @@ from wellworn.search.profiles import Profile
 from wellworn.search.ram import EntryCache
 from wellworn.search.score import Ranked, View, dated, factors
 from wellworn.store.port import Store
-
-__all__ = ["Bounds", "Check", "Embed", "Refine", "Rows", "SearchContext", "Vector"]
 
 Check = Callable[[], None]
 """Raises when it is time to stop."""
@@ -137,10 +133,8 @@ class SearchContext:
         return ranked.with_factor("linked", np.maximum(target * profile.link_share - ranked.scores, 0.0), 1.0)
 
 
-class Refine(Protocol):
-    """Changes a ranking before it is corrected by what was learned, and cut."""
-
-    def __call__(self, ranked: Ranked, context: SearchContext) -> Ranked: ...
+Refine = Callable[[Ranked, SearchContext], Ranked]
+"""Changes a ranking before it is corrected by what was learned, and cut."""
 
 
 def view_of(bounds: Bounds, query: str, vector: Vector | None, check: Check | None = None) -> View:
@@ -283,7 +277,7 @@ def _allowed(rows: Rows, bounds: Bounds) -> Rows:
     return rows[~np.isin(rows, bounds.bank.dead)] if len(bounds.bank.dead) else rows
 
 
-def _best(base: npt.NDArray[np.float32], bounds: Bounds) -> Rows:
+def _best(base: Scores, bounds: Bounds) -> Rows:
     """Rows of the highest base scores, in row order. Overwrites the scores of rows that may not be returned."""
     count = min(bounds.candidates, bounds.searched)
     if count == len(base):
@@ -297,7 +291,7 @@ def _best(base: npt.NDArray[np.float32], bounds: Bounds) -> Rows:
     return rows
 
 
-def highest(base: npt.NDArray[np.float32], count: int) -> Rows:
+def highest(base: Scores, count: int) -> Rows:
     """Places of the highest scores, as `argpartition` gives them, in a third of its time where they are few of many."""
     if len(base) // count >= 8 and len(base) >= FEW:
         near = np.flatnonzero(base >= _bound(base, count))
@@ -309,7 +303,7 @@ def highest(base: npt.NDArray[np.float32], count: int) -> Rows:
     return base.argpartition(-count)[-count:]
 
 
-def _bound(base: npt.NDArray[np.float32], count: int) -> np.float32:
+def _bound(base: Scores, count: int) -> np.float32:
     """A score that at least `count` places reach: in each of so many groups of places one is the highest."""
     size = len(base) // count
     bound: np.float32 = base[: size * count].reshape(size, count).max(axis=0).min()

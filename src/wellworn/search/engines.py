@@ -25,7 +25,7 @@ from wellworn.core.clock import Clock
 from wellworn.core.errors import WellwornError
 from wellworn.core.values import Partition
 from wellworn.search.partition import FETCHED_ROWS, NEAR_ROWS, PartitionIndex, few_of, index_bytes
-from wellworn.search.postings import Counts, LocalRows, Mask, Postings, TermsFound
+from wellworn.search.postings import Counts, LocalRows, Mask, Postings, Rows, TermsFound
 from wellworn.store.port import Delta, Record, Store, TermRows, Vector
 
 STOP_S = 5.0
@@ -208,7 +208,7 @@ class StoredPostings(Postings):
                 rarest = [term for term in rarest if {term} not in chosen][:TOGETHER]
         return [sorted(one) for one in chosen]
 
-    def _with_rows(self, read: TermRows, rows: npt.NDArray[np.intp], vector: Vector | None) -> TermRows:
+    def _with_rows(self, read: TermRows, rows: Rows, vector: Vector | None) -> TermRows:
         """What was read, and further rows, each once."""
         more = self._read([], np.setdiff1d(rows, read.nos).tolist(), vector)
         return TermRows(*(np.concatenate([own, other]) for own, other in zip(read, more, strict=True)))
@@ -245,8 +245,7 @@ class StoredPostings(Postings):
         scores = np.zeros(len(every))
         for (having, _), held in zip(found, held_by, strict=True):
             scores[every.searchsorted(having)] += log(1 + (self.entries + 1) / (held + 1))
-        best: npt.NDArray[np.int64] = every[np.argsort(-scores, kind="stable")[:BEST]]
-        return best
+        return every[np.argsort(-scores, kind="stable")[:BEST]]
 
     def _describe(self, read: TermRows) -> None:
         """Fill the columns of these rows that need their terms; whoever does it at the same time writes the same."""

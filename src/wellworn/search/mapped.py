@@ -94,10 +94,7 @@ class IndexFiles:
 
     def _path(self, partition: Partition) -> Path | None:
         """Where the file of a partition is or would be. Its name tells nobody's."""
-        if self._folder is None:
-            return None
-        named = "\x1f".join((partition.tenant, partition.layer, partition.layer_id))
-        return self._folder / hashlib.blake2b(named.encode(), digest_size=16).hexdigest()
+        return None if self._folder is None else self._folder / anonymous_name(partition)
 
     def load(self, partition: Partition, empty: PartitionIndex) -> PartitionIndex:
         """The index of a partition from its file, or the empty one when there is none that fits."""
@@ -298,6 +295,12 @@ def _erase_rows(path: Path, layout: _Layout, arrays: Mapping[str, Array], nos: S
     sums = {name: _sum(arrays[name]) for name in layout.sums}
     with path.open("r+b") as file:
         _write_header(file, replace(layout, token=token, sums=sums))
+
+
+def anonymous_name(partition: Partition) -> str:
+    """What stands for a partition outside the store."""
+    named = "\x1f".join((partition.tenant, partition.layer, partition.layer_id))
+    return hashlib.blake2b(named.encode(), digest_size=16).hexdigest()
 
 
 def _is_name(name: str) -> bool:

@@ -16,8 +16,8 @@ from wellworn.core.cache import LruCache
 from wellworn.core.values import KINDS, STATES
 from wellworn.ingest.terms import Trait
 from wellworn.learning.past import source_code, tag_bits
-from wellworn.search.postings import Codes, Postings, usable
-from wellworn.store.port import Delta, Slim
+from wellworn.search.postings import Codes, Mask, Postings, Rows, usable
+from wellworn.store.port import Delta, Slim, Vector
 
 NONE = np.iinfo(np.int64).max
 """Stands for "no end" in `valid_to`, and for "no thread" in `thread`."""
@@ -105,9 +105,7 @@ class Nearest(Protocol):
     None: it cannot tell now.
     """
 
-    def __call__(
-        self, vector: npt.NDArray[np.float32], count: int, *, among: Sequence[int] | None = None
-    ) -> Sequence[int] | None: ...
+    def __call__(self, vector: Vector, count: int, *, among: Sequence[int] | None = None) -> Sequence[int] | None: ...
 
 
 class PartitionIndex:
@@ -141,9 +139,9 @@ class PartitionIndex:
         """Of the vectors, where there are many."""
         self.elsewhere: Nearest | None = None
         """Names the entries nearest to a vector, where an engine outside has the vectors."""
-        self.fetch: Callable[[Sequence[int]], Mapping[int, npt.NDArray[np.float32]]] | None = None
+        self.fetch: Callable[[Sequence[int]], Mapping[int, Vector]] | None = None
         """Reads vectors by row number, where they are not held here."""
-        self._answers: LruCache[Hashable, npt.NDArray[np.bool_]] = LruCache(_MOST_ANSWERS)
+        self._answers: LruCache[Hashable, Mask] = LruCache(_MOST_ANSWERS)
         self._columns = {name: np.zeros(0, dtype=dtype) for name, dtype in _COLUMNS.items()}
         self._vectors = np.zeros((0, width), dtype=np.float32)
         self._show()
@@ -201,7 +199,7 @@ class PartitionIndex:
         return bool(self._tails)
 
     @property
-    def vectors(self) -> npt.NDArray[np.float32]:
+    def vectors(self) -> Vector:
         return self._vectors[: self._size]
 
     @property
@@ -210,9 +208,7 @@ class PartitionIndex:
         held = index_bytes(self._size, self.width if self.fetch is None else 0)
         return held if self.words_held else held - self._size * _WORDS_BYTES
 
-    def likely(
-        self, vector: npt.NDArray[np.float32], least: int, *, passing: npt.NDArray[np.bool_] | None = None
-    ) -> npt.NDArray[np.intp] | None:
+    def likely(self, vector: Vector, least: int, *, passing: Mask | None = None) -> Rows | None:
         """The rows that are probably nearest, in no order, gone ones among them; None: all must be looked at.
 
         `least` of them pass a filter, if so many do.
@@ -233,10 +229,10 @@ class PartitionIndex:
             return None
         return rows
 
-    def _named(self, nos: Sequence[int] | None) -> npt.NDArray[np.intp] | None:
+    def _named(self, nos: Sequence[int] | None) -> Rows | None:
         return None if nos is None else np.array(self.rows_of(nos), dtype=np.intp)
 
-    def vectors_of(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.float32]:
+    def vectors_of(self, rows: Rows) -> Vector:
         """The vectors of some rows, from here or from where they are."""
         if self.fetch is None:
             return self.vectors[rows]
@@ -247,7 +243,7 @@ class PartitionIndex:
                 found[place] = fetched[no]
         return found
 
-    def leave_vectors(self, fetch: Callable[[Sequence[int]], Mapping[int, npt.NDArray[np.float32]]]) -> None:
+    def leave_vectors(self, fetch: Callable[[Sequence[int]], Mapping[int, Vector]]) -> None:
         """Hold vectors no longer: they are read where they are needed."""
         self.fetch, self.codes = fetch, None
         self._vectors = np.zeros((0, self.width), dtype=np.float32)
@@ -256,7 +252,7 @@ class PartitionIndex:
         """Hold words no longer: these postings ask for them."""
         self.postings, self.words_held = postings, False
 
-    def places_of(self, nos: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    def places_of(self, nos: npt.NDArray[np.int64]) -> Rows:
         """The row of each row number; -1 where it is not here. Most rows lie in the order of their numbers."""
         rows = np.minimum(self.no.searchsorted(nos), self._size - 1)
         elsewhere = np.flatnonzero(self.no[rows] != nos) if self._size else np.arange(len(nos))
@@ -267,17 +263,17 @@ class PartitionIndex:
         """Rows of those row numbers that are here."""
         return [self._row_of[no] for no in nos if no in self._row_of]
 
-    def having(self, what: tuple[str, ...], ask: Callable[[], set[int]]) -> npt.NDArray[np.bool_]:
+    def having(self, what: tuple[str, ...], ask: Callable[[], set[int]]) -> Mask:
         """The rows that a store names when asked; the answer is kept until the partition changes."""
 
-        def mark() -> npt.NDArray[np.bool_]:
+        def mark() -> Mask:
             found = np.zeros(self._size, dtype=bool)
             found[self.rows_of(ask())] = True
             return found
 
         return self.answer(what, mark)
 
-    def answer(self, what: Hashable, find: Callable[[], npt.NDArray[np.bool_]]) -> npt.NDArray[np.bool_]:
+    def answer(self, what: Hashable, find: Callable[[], Mask]) -> Mask:
         """A mask of the rows, found once and kept until the partition changes; not to be written to."""
         found = self._answers.get(what)
         if found is None or len(found) != self._size:
@@ -328,11 +324,7 @@ class PartitionIndex:
         counts: list[bytes] = []
         for page in pages:
             self.known_seq = self.known_seq or page.seq  # as of the first page: what changed since comes again
-            start, end = self._size, self._size + len(page.rows)
-            self._reserve(end)
-            self._fill(slice(start, end), page.rows)
-            self._row_of.update((slim.no, start + place) for place, slim in enumerate(page.rows))
-            self._size = end
+            self._fill(page.rows)
             terms += [slim.terms for slim in page.rows]
             counts += [slim.counts for slim in page.rows]
         self.postings.extend(range(self._size), terms, counts)
@@ -353,13 +345,10 @@ class PartitionIndex:
 
     def _append(self, fresh: Sequence[Slim]) -> bool:
         """Add rows at the end; says whether the threads must be linked anew."""
-        start, end = self._size, self._size + len(fresh)
-        self._reserve(end)
-        self._fill(slice(start, end), fresh)
-        self._row_of.update((slim.no, start + place) for place, slim in enumerate(fresh))
-        self._size = end
+        start = self._size
+        self._fill(fresh)
         if len(fresh) >= _BULK:
-            self.postings.extend(range(start, end), [s.terms for s in fresh], [s.counts for s in fresh])
+            self.postings.extend(range(start, self._size), [s.terms for s in fresh], [s.counts for s in fresh])
             self._count_rare()
             return True
         for row, slim in enumerate(fresh, start):
@@ -368,7 +357,7 @@ class PartitionIndex:
             self.postings.add(row, terms.tolist(), counts.tolist())
         if few_of(self.held) != self._few:
             self._count_rare()
-        return sum(self._link_to_tail(row) for row in range(start, end)) < end - start
+        return sum(self._link_to_tail(row) for row in range(start, self._size)) < len(fresh)
 
     def _reserve(self, size: int) -> None:
         capacity = len(self._columns["no"])
@@ -385,7 +374,11 @@ class PartitionIndex:
         vectors[: self._size] = self._vectors[: self._size]
         self._vectors = vectors
 
-    def _fill(self, place: slice, fresh: Sequence[Slim]) -> None:
+    def _fill(self, fresh: Sequence[Slim]) -> None:
+        """Add rows at the end, as far as each is known by itself."""
+        start, end = self._size, self._size + len(fresh)
+        self._reserve(end)
+        place = slice(start, end)
         fields = dict(zip(Slim.__annotations__, zip(*fresh, strict=True), strict=True))
         for name, (_, field, number) in (_NUMBERS | _OF_TEXT).items():
             values = fields[field]
@@ -397,6 +390,8 @@ class PartitionIndex:
             empty = bytes(4 * self.width)
             blob = b"".join(slim.vector or empty for slim in fresh)
             self._vectors[place] = np.frombuffer(blob, dtype="<f4").reshape(len(fresh), self.width)
+        self._row_of.update((slim.no, start + place) for place, slim in enumerate(fresh))
+        self._size = end
 
     def _note_rare(self, row: int, terms: npt.NDArray[np.uint64]) -> None:
         """Count the rare terms of a row that is about to be added; a term of one too many is rare no longer."""
@@ -472,7 +467,7 @@ class PartitionIndex:
         self.threaded = len(linked) > 0
         self._measure_blends(linked)
 
-    def _lean(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    def _lean(self, rows: Rows) -> Rows:
         """Keep only those next to these rows that they lean on, and link the next but one through them. Returns the rows
         whose neighbours are other ones now."""
         columns = self._columns
@@ -484,7 +479,7 @@ class PartitionIndex:
         self._drop_unrelated(np.concatenate([first, last]), ("before2", "after2"))
         return np.concatenate([rows, first])
 
-    def _ordered(self) -> tuple[npt.NDArray[np.intp], dict[int, int]]:
+    def _ordered(self) -> tuple[Rows, dict[int, int]]:
         """Rows of threads, one thread's after another's, and each thread's last row."""
         thread, position = self._columns["thread"][: self._size], self._columns["position"][: self._size]
         member = np.flatnonzero(self._columns["alive"][: self._size] & (thread != NONE))
@@ -493,7 +488,7 @@ class PartitionIndex:
         last = np.append(threads[1:] != threads[:-1], True) if len(order) else np.empty(0, dtype=bool)
         return order, dict(zip(threads[last].tolist(), order[last].tolist(), strict=True))
 
-    def _drop_unrelated(self, rows: npt.NDArray[np.intp], names: Sequence[str]) -> None:
+    def _drop_unrelated(self, rows: Rows, names: Sequence[str]) -> None:
         """Keep only neighbours that a row leans on: a short reply of an assistant neither gives context nor takes it, nor does
         what somebody only asks beside what the same one says."""
         columns = self._columns
@@ -510,7 +505,7 @@ class PartitionIndex:
             apart |= (asks[own] != asks[other]) & same & ~of_assistant[own]
             columns[name][own[apart]] = -1
 
-    def _measure_blends(self, rows: npt.NDArray[np.intp]) -> None:
+    def _measure_blends(self, rows: Rows) -> None:
         """The length of each row's vector plus its weighted neighbours', which normalises the blended cosine."""
         near, far = self.neighbour_weights
         if not self.width or self.fetch is not None:

@@ -33,12 +33,11 @@ from wellworn.learning.records import LoggedRecall
 from wellworn.models.port import Embedder
 from wellworn.models.static import NAME as BUNDLED
 from wellworn.search.bank import Bank, Mask, Rows, Vector
-from wellworn.search.confidence import confidence_of
 from wellworn.search.context import Bounds, Refine, SearchContext, view_of
 from wellworn.search.filters import Filters
-from wellworn.search.profiles import Profile, profile_named
+from wellworn.search.profiles import PROFILES, Profile
 from wellworn.search.ram import RAM_MB, Ram
-from wellworn.search.score import FACTORS, FEATURES, Ranked, Values, diversify, factors, features
+from wellworn.search.score import FACTORS, FEATURES, Ranked, Values, confidence_of, diversify, factors, features
 from wellworn.search.truth import by_whom, newer_first, noted_first, on_topic, own_first, settle, specific_first
 from wellworn.store.port import Store
 
@@ -63,7 +62,9 @@ _NOTHING: frozenset[int] = frozenset()
 
 def checked_profile(profile: str | Profile) -> Profile:
     """A profile by name or as given; every weight must be of a factor there is."""
-    chosen = profile_named(profile)
+    if not isinstance(profile, Profile) and (not isinstance(profile, str) or profile not in PROFILES):
+        raise InvalidInput("profile", f"{profile!r} is unknown", f"use one of {', '.join(PROFILES)} or a Profile")
+    chosen = PROFILES[profile] if isinstance(profile, str) else profile
     unknown = sorted(set(chosen.weights) - set(FACTORS))
     if unknown or not chosen.weights:
         problem = f"{chosen.name!r} weighs {', '.join(unknown) or 'nothing'}"
@@ -442,10 +443,6 @@ class Searcher:
         forget_statements()
         clear = getattr(self._embedder, "clear", None)
         return dropped + (int(clear()) if callable(clear) else 0)
-
-    def drop_ram(self) -> None:
-        """Read everything again on next use."""
-        self.ram.clear()
 
 
 def _none_of(profile: Profile) -> Ranked:

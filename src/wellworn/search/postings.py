@@ -19,6 +19,7 @@ from wellworn.store.port import Vector
 LocalRows = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
 
 _NO_ROWS: LocalRows = np.empty(0, dtype=np.int32)
 _NO_NUMBERS = np.empty(0, dtype=np.uint16)
@@ -300,8 +301,8 @@ class Codes:
             if row < len(self):  # block by block: the library refuses places far behind the first one
                 packer.pack_1(nothing, row % packer.nvec, blocks[row // packer.nvec][None])
 
-    def nearest(self, query: Matrix, count: int) -> npt.NDArray[np.intp]:
+    def nearest(self, query: Matrix, count: int) -> Rows:
         """About the `count` rows of the highest cosine, in no order; rows that are gone may be among them."""
         rows = self._index.search(query[None], min(count, len(self)))[1][0]
-        found: npt.NDArray[np.intp] = rows[rows >= 0].astype(np.intp)
+        found: Rows = rows[rows >= 0].astype(np.intp)
         return found

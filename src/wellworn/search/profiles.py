@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import InvalidInput
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,11 +88,3 @@ PROFILES: dict[str, Profile] = {
         link_share=0.0,
     ),
 }
-
-
-def profile_named(profile: str | Profile) -> Profile:
-    if isinstance(profile, Profile):
-        return profile
-    if not isinstance(profile, str) or profile not in PROFILES:
-        raise InvalidInput("profile", f"{profile!r} is unknown", f"use one of {', '.join(PROFILES)} or a Profile")
-    return PROFILES[profile]

@@ -21,6 +21,7 @@ import numpy as np
 from wellworn.core.errors import MissingExtra
 from wellworn.core.values import Partition
 from wellworn.models.port import Matrix
+from wellworn.search.mapped import anonymous_name
 from wellworn.search.partition import PartitionIndex
 from wellworn.store.port import Delta
 
@@ -84,7 +85,7 @@ class QdrantVectors:
         for start in range(0, len(changed), _PAGE):
             places = np.array(index.rows_of(changed[start : start + _PAGE]), dtype=np.intp)
             nos, seqs = index.no[places].tolist(), index.seq[places].tolist()
-            payloads = [{"partition": _name(partition), "seq": seq} for seq in seqs]
+            payloads = [{"partition": anonymous_name(partition), "seq": seq} for seq in seqs]
             points = self._models.Batch(ids=nos, vectors=index.vectors_of(places).tolist(), payloads=payloads)
             self._client.upsert(self._collection(partition), points=points, wait=True)
         return True
@@ -155,7 +156,7 @@ class QdrantVectors:
             self._client.delete(self._collection(partition), points_selector=selected, wait=True)
 
     def _of(self, partition: Partition) -> Any:
-        match = self._models.MatchValue(value=_name(partition))
+        match = self._models.MatchValue(value=anonymous_name(partition))
         return self._models.Filter(must=[self._models.FieldCondition(key="partition", match=match)])
 
     def _collection(self, partition: Partition) -> str:
@@ -173,9 +174,3 @@ class QdrantVectors:
             self._rest_until = self._clock() + REST_S
             _log.warning("vectors are searched in this process, Qdrant failed: %s", type(error).__name__)
             return otherwise
-
-
-def _name(partition: Partition) -> str:
-    """What stands for a partition in a point. It tells nobody's name."""
-    named = "\x1f".join((partition.tenant, partition.layer, partition.layer_id))
-    return hashlib.blake2b(named.encode(), digest_size=16).hexdigest()

@@ -87,10 +87,12 @@ def _own_copy(entry: Entry) -> Entry:
     return altered(entry, tags=[*entry.tags], turn_refs=[*entry.turn_refs], metadata=metadata)
 
 
-class _SharedLock:
-    """Many readers or one writer (`alone`); a waiting writer goes before new readers."""
+class Held:
+    """An index with its lock: many readers or one writer (`alone`); a waiting writer goes before new readers."""
 
-    def __init__(self) -> None:
+    def __init__(self, partition: Partition, index: PartitionIndex) -> None:
+        self.partition = partition
+        self.index = index
         self._condition = threading.Condition()
         self._readers = 0
         self._writing = False
@@ -123,15 +125,6 @@ class _SharedLock:
             with self._condition:
                 self._writing = False
                 self._condition.notify_all()
-
-
-class Held:
-    """An index with the lock that guards it."""
-
-    def __init__(self, partition: Partition, index: PartitionIndex) -> None:
-        self.partition = partition
-        self.index = index
-        self.lock = _SharedLock()
 
 
 class Ram:
@@ -196,16 +189,16 @@ class Ram:
         if self._grown:  # once for all of them: a bank may have a thousand partitions
             self._grown = False
             self._evict(keep={one.index.partition_no for one in held})
-        locks: list[_SharedLock] = []
+        reading: list[Held] = []
         try:
             # One order for everyone, so that two recalls and two updates cannot wait for each other in a ring.
             for one in sorted(held, key=lambda h: h.index.partition_no):
-                one.lock.begin()
-                locks.append(one.lock)
+                one.begin()
+                reading.append(one)
             yield Bank([one.index for one in held]), [one.partition for one in held]
         finally:
-            for lock in reversed(locks):
-                lock.end()
+            for one in reversed(reading):
+                one.end()
 
     def _if_current(self, head: Head) -> Held | None:
         held = self._held.get(head.partition_no)
@@ -219,7 +212,7 @@ class Ram:
                 self._replace(partition, held)
             self._held.move_to_end(head.partition_no)
         if held.index.known_seq < head.seq:
-            with held.lock.alone():
+            with held.alone():
                 if held.index.known_seq < head.seq:
                     served = self._store.model()  # it may have been re-embedded meanwhile
                     check_served(self._embedder, None if served is None else served.key)
@@ -336,6 +329,7 @@ class Ram:
         return dropped + self.entries.forget(partitions)
 
     def clear(self) -> None:
+        """Read everything again on next use."""
         self.entries.clear()
         with self._lock:
             self._held.clear()

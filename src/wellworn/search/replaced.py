@@ -90,7 +90,7 @@ class Truth:
             return False
         rows = np.flatnonzero(bank.column("thread", slice(None)) == record.entry.thread)
         others = bank.column("speaker", rows) != record.index.speaker
-        others &= (bank.column("traits", rows) & np.uint8(Trait.ASSISTANT)) == 0
+        others &= ~bank.has_trait(Trait.ASSISTANT, rows)
         return bool(others.any())
 
     def _said_before(self, partition: Partition, record: NewEntry) -> list[Entry]:
@@ -147,7 +147,7 @@ def _nearest(bank: Bank, vectors: Matrix, count: int) -> list[tuple[Rows, Scores
 def _fit(bank: Bank) -> Mask:
     """The rows of statements that hold now."""
     everything = slice(None)
-    fits: Mask = (bank.column("traits", everything) & np.uint8(SILENT)) == 0
+    fits = ~bank.has_trait(SILENT, everything)
     fits &= bank.column("alive", everything) & (bank.column("state", everything) != SUPERSEDED)
     fits &= np.isin(bank.column("kind", everything), _COMPARED_CODES)
     fits &= bank.column("chars", everything) <= LONGEST_CHARS

@@ -1,48 +1,11 @@
 """The named factors of a hit's score, and the features that learning looks at, for the few rows that are candidates.
 
-Factors of the base score; a profile's weights say which are computed:
-
-| factor        | value                                                                                    |
-|---------------|------------------------------------------------------------------------------------------|
-| `terms`       | the lexical arm with its neighbourhood (`arms.words`)                                     |
-| `meaning`     | the vector arm with its neighbourhood (`arms.meaning`)                                    |
-| `similarity`  | plain cosine                                                                              |
-| `question`    | 1 for a short question: asking is not knowing                                             |
-| `speaker`     | 1 when the query names the speaker                                                        |
-| `assistant`   | 1 for a short turn of the assistant: what the person said counts more                     |
-| `length`      | ln(characters / typical), from -2 to ln 2: very short texts say little                    |
-| `recency`     | exp(-age / recency days), age from the newest entry the scope sees, or `as_of` if earlier |
-| `date`        | 1 when the query names the month the entry is of, 2 when it names the day                 |
-| `unsure`      | confidence - 0.8 where it is less: entries extracted by rules, or that failed, rank lower |
-| `reliability` | min(confidence · sqrt(usage / 10), 1), confidence halved in each half-life, if one is set |
-
-Features that learning sees besides the base score, on fixed scales:
-
-| feature    | scale | value                                                                                         |
-|------------|-------|-----------------------------------------------------------------------------------------------|
-| `month`    | 1     | the query names the month (and year, if it names one) that the entry is of                     |
-| `day`      | 1     | and the day too                                                                               |
-| `own`      | 8     | the entry's own words, as a share of the best attainable, without names of speakers            |
-| `before`   | 8     | the same of the turn before                                                                   |
-| `after`    | 8     | the same of the turn after                                                                    |
-| `coverage` | 4     | share of the query's weight found in the entry or a direct neighbour                          |
-| `meaning`  | 10    | as in the base                                                                                |
-| `when`     | 1     | the query asks when, and the text tells a time                                                 |
-| `session`  | 0.2   | the best base score in the entry's thread, minus the best of all                               |
-| `recency`  | 1     | as in the base                                                                                |
-| `rare`     | 3     | share of the entry's distinct terms that few entries have: rare / (distinct + 1)               |
-| `repeated` | 4     | helped with similar questions of this person, or was passed over (`learning.past`)             |
-| `newer`    | 2     | share of the relevant candidates that are older; each counts exp(base - best base)             |
-| `longer`   | 2     | the same for shorter ones                                                                     |
-| `habit`    | 4     | how much more than others this person cites entries of its kind, source, speaker and tags     |
-| `entry`    | 4     | … this entry                                                                                  |
-| `thread`   | 4     | … entries of its thread                                                                       |
-
-The features were chosen by forward selection among 68 on held-out conversations (docs/learning.md).
+A profile's weights say which factors are computed (`FACTORS`); learning sees `FEATURES` besides the base score.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
@@ -56,9 +19,9 @@ from wellworn.ingest.dates import NamedDate
 from wellworn.ingest.terms import Question, Trait
 from wellworn.learning.past import SHARED, PersonPast
 from wellworn.search.arms import LazyMeaning, Lexical, Scores
-from wellworn.search.bank import Bank, Mask, Rows
+from wellworn.search.bank import Bank, Mask, Rows, Vector
 from wellworn.search.partition import NONE, SHORT_REPLY_CHARS
-from wellworn.search.profiles import Profile
+from wellworn.search.profiles import PROFILES, Profile
 
 Column = npt.NDArray[np.floating]
 Values = npt.NDArray[np.float64]
@@ -118,7 +81,7 @@ class View:
     lexical: Lexical
     meaning: Scores | LazyMeaning
     similarity: Scores | LazyMeaning
-    vector: npt.NDArray[np.float32] | None
+    vector: Vector | None
     """The query's, when there is an embedder."""
     reference: int
     """The moment that recency counts back from, in microseconds."""
@@ -141,12 +104,8 @@ def factors(view: View) -> Ranked:
     return filled(Ranked, rows=view.rows, names=[*weights], weights=given, values=values)
 
 
-def _asks(view: View) -> Column:
-    asks: Column = ((view.bank.column("traits", view.rows) & np.uint8(Trait.QUESTION)) != 0).astype(np.float32)
-    return asks
-
-
 def _speaker(view: View) -> Column:
+    """1 when the query names the speaker."""
     if not any(partition.speakers for partition, _ in view.bank.filled):
         return np.zeros(len(view.rows), dtype=np.float32)
     names = np.array(view.question.names, dtype=np.int64)
@@ -155,6 +114,7 @@ def _speaker(view: View) -> Column:
 
 
 def _length(view: View) -> Column:
+    """ln(characters / typical), from -2 to ln 2: very short texts say little."""
     chars = view.bank.column("chars", view.rows).astype(np.float64)
     return np.clip(np.log((chars + 1) / view.profile.typical_chars), _SHORTEST, _LONGEST)
 
@@ -165,33 +125,34 @@ def _age_days(view: View) -> Column:
 
 
 def _recency(view: View) -> Column:
+    """exp(-age / recency days), age from the newest entry the scope sees, or `as_of` if earlier."""
     recency: Column = np.exp(-_age_days(view) / view.profile.recency_days)
     return recency
 
 
 def _unsure(view: View) -> Column:
+    """Entries extracted by rules, or that failed, rank lower."""
     return np.minimum(view.bank.column("confidence", view.rows).astype(np.float64) - USUAL_CONFIDENCE, 0.0)
 
 
 def _reliability(view: View) -> Column:
+    """min(confidence · sqrt(usage / 10), 1), confidence halved in each half-life, if one is set."""
     confidence, usage = (view.bank.column(name, view.rows).astype(np.float64) for name in ("confidence", "usage"))
     if view.profile.confidence_half_life_days < np.inf:
         confidence *= 0.5 ** (_age_days(view) / view.profile.confidence_half_life_days)
     return np.minimum(confidence * np.sqrt(usage / 10), 1.0)
 
 
-def _of_assistant(view: View) -> Column:
-    said = (view.bank.column("traits", view.rows) & np.uint8(Trait.ASSISTANT)) != 0
-    short = view.bank.column("chars", view.rows) < SHORT_REPLY_CHARS
-    replies: Column = (said & short).astype(np.float32)
-    return replies
+def _of_assistant(view: View) -> Mask:
+    """A short turn of the assistant: what the person said counts more."""
+    return view.bank.has_trait(Trait.ASSISTANT, view.rows) & (view.bank.column("chars", view.rows) < SHORT_REPLY_CHARS)
 
 
-FACTORS: dict[str, Callable[[View], Column]] = {
-    "terms": lambda view: view.lexical.score[view.rows],
-    "meaning": lambda view: view.meaning[view.rows],
-    "similarity": lambda view: view.similarity[view.rows],
-    "question": _asks,
+FACTORS: dict[str, Callable[[View], Column | Mask]] = {
+    "terms": lambda view: view.lexical.score[view.rows],  # the lexical arm with its neighbourhood
+    "meaning": lambda view: view.meaning[view.rows],  # the vector arm with its neighbourhood
+    "similarity": lambda view: view.similarity[view.rows],  # plain cosine
+    "question": lambda view: view.bank.has_trait(Trait.QUESTION, view.rows),  # short: asking is not knowing
     "speaker": _speaker,
     "assistant": _of_assistant,
     "length": _length,
@@ -206,7 +167,7 @@ FACTORS: dict[str, Callable[[View], Column]] = {
 
 
 def dated(question: Question, bank: Bank, rows: Rows | None = None) -> Column:
-    """The factor `date` of some rows, or of the whole bank."""
+    """The factor `date` of some rows, or of the whole bank: 1 in a month that the query names, 2 on a day."""
     if not question.dates:
         return np.zeros(len(bank) if rows is None else len(rows), dtype=np.float32)
     in_month, in_day = of_named_dates(question, bank, rows)
@@ -244,31 +205,31 @@ def _within(moments: npt.NDArray[np.int64], begins: Spans, ends: Spans) -> Mask:
         return np.zeros(len(moments), dtype=bool)
     begin, end = (times.astype("datetime64[us]").astype(np.int64) for times in (begins, ends))
     place = np.searchsorted(begin, moments, side="right") - 1
-    inside: Mask = (place >= 0) & (moments < end[place])
-    return inside
+    return (place >= 0) & (moments < end[place])
 
 
 # -- features for learning -------------------------------------------------------------------------------------------
 
 _SCALE_OF = {
-    "month": 1.0,
-    "day": 1.0,
-    "own": 8.0,
-    "before": 8.0,
-    "after": 8.0,
-    "coverage": 4.0,
-    "meaning": 10.0,
-    "when": 1.0,
-    "session": 0.2,
-    "recency": 1.0,
-    "rare": 3.0,
-    "repeated": 4.0,
-    "newer": 2.0,
-    "longer": 2.0,
-    "habit": 4.0,
-    "entry": 4.0,
-    "thread": 4.0,
+    "month": 1.0,  # the query names the month (and year, if it names one) that the entry is of
+    "day": 1.0,  # and the day too
+    "own": 8.0,  # the entry's own words, as a share of the best attainable, without names of speakers
+    "before": 8.0,  # the same of the turn before
+    "after": 8.0,  # the same of the turn after
+    "coverage": 4.0,  # share of the query's weight found in the entry or a direct neighbour
+    "meaning": 10.0,  # as in the base
+    "when": 1.0,  # the query asks when, and the text tells a time
+    "session": 0.2,  # the best base score in the entry's thread, minus the best of all
+    "recency": 1.0,  # as in the base
+    "rare": 3.0,  # share of the entry's distinct terms that few entries have: rare / (distinct + 1)
+    "repeated": 4.0,  # helped with similar questions of this person, or was passed over (`learning.past`)
+    "newer": 2.0,  # share of the relevant candidates that are older; each counts exp(base - best base)
+    "longer": 2.0,  # the same for shorter ones
+    "habit": 4.0,  # how much more than others this person cites entries of its kind, source, speaker and tags
+    "entry": 4.0,  # … this entry
+    "thread": 4.0,  # … entries of its thread
 }
+"""Fixed scales. The features were chosen by forward selection among 68 on held-out conversations (docs/learning.md)."""
 FEATURES = tuple(_SCALE_OF)
 _SCALES = np.array([*_SCALE_OF.values()])
 
@@ -287,7 +248,7 @@ def features(
     month, day = of_named_dates(question, bank, rows) if question.dates else (nothing, nothing)
     beside = [bank.beside(name, rows) for name in ("before", "after")] if bank.threaded else []
     before, after = [np.where(near >= 0, plain[near], np.float32(0)) for near in beside] or (nothing, nothing)
-    when = (bank.column("traits", rows) & np.uint8(Trait.TIMED)) != 0 if question.asks_when else nothing
+    when = bank.has_trait(Trait.TIMED, rows) if question.asks_when else nothing
     recency = ranked.values[:, ranked.names.index("recency")] if "recency" in ranked.names else _recency(view)
     rare = bank.column("rare", rows) / (bank.column("distinct", rows).astype(np.float64) + 1)
     helped = [repeated.get(no, 0.0) for no in bank.column("no", rows).tolist()] if repeated else nothing
@@ -340,9 +301,7 @@ def _session(view: View, base: Values) -> Column:
 # -- diversity -------------------------------------------------------------------------------------------------------
 
 
-def diversify(
-    scores: Values, vectors: npt.NDArray[np.float32], k: int, *, lambda_: float
-) -> tuple[list[int], list[float]]:
+def diversify(scores: Values, vectors: Vector, k: int, *, lambda_: float) -> tuple[list[int], list[float]]:
     """Maximal marginal relevance: up to k places in the order picked, and each pick's largest cosine to an earlier one.
 
     Picks greedily argmax λ · score - (1 - λ) · max cosine to what was picked. In a hit's score the penalty is the factor
@@ -359,3 +318,42 @@ def diversify(
         open_[best] = False
         closest = np.maximum(closest, vectors @ vectors[best])
     return picked, redundancy
+
+
+# -- confidence ------------------------------------------------------------------------------------------------------
+
+_BIAS, _SCORE, _MEANING = -2.22, 0.35, 2.3
+_BIAS_OF_TOPIC, _SCORE_OF_TOPIC, _MEANING_OF_TOPIC, _TOPIC = -3.67, 0.29, 3.61, 0.78
+"""Where the question has a topic: then the first hit should be about it."""
+_BIAS_OF_WORDS, _SCORE_OF_WORDS = -1.98, 0.42
+"""Without an embedder."""
+
+
+def confidence_of(ranked: Ranked, profile: Profile, *, embeds: bool) -> float | None:
+    """How likely it is that an answer is among these hits, which are in order; 0 when there are none.
+
+        p = 1 / (1 + exp(-(a + b · score + c · meaning)))        of the first hit
+
+    Without its meaning where that hit is about somebody else than the question. Fitted on `evals/lives/tune.toml` with
+    questions that nobody ever answered among the others; docs/truth.md has the reliability and the AUROC on the other
+    half. It is defined for the factors of the default profile: None when the profile weighs otherwise.
+    """
+    if profile.weights != PROFILES["default"].weights:
+        return None
+    if not len(ranked.rows):
+        return 0.0
+    score = float(ranked.scores[0])
+    if "noted" in ranked.names:
+        score -= float(ranked.values[0, ranked.names.index("noted")])  # who wrote it says nothing of whether it answers
+    if embeds:
+        of_another = "whose" in ranked.names and ranked.values[0, ranked.names.index("whose")] < 0
+        near = 0.0 if of_another else float(ranked.values[0, ranked.names.index("meaning")])
+        value = _BIAS + _SCORE * score + _MEANING * near
+        if "topic" in ranked.names:
+            place = ranked.names.index("topic")
+            topic = 0.0 if of_another else float(ranked.values[0, place] * ranked.weights[place])
+            rest = score - float(ranked.values[0, place] * ranked.weights[place])
+            value = _BIAS_OF_TOPIC + _SCORE_OF_TOPIC * rest + _MEANING_OF_TOPIC * near + _TOPIC * topic
+    else:
+        value = _BIAS_OF_WORDS + _SCORE_OF_WORDS * score
+    return 1 / (1 + math.exp(-max(-30.0, min(30.0, value))))

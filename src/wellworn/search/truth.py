@@ -20,7 +20,7 @@ from wellworn.ingest.topics import topics
 from wellworn.ingest.utterance import asks_assistant, only_asks, tells
 from wellworn.ingest.whose import about_another
 from wellworn.learning.past import source_code
-from wellworn.search.bank import Bank, Mask, Rows
+from wellworn.search.bank import Bank
 from wellworn.search.context import SearchContext
 from wellworn.search.partition import NONE, SUPERSEDED
 from wellworn.search.replaced import SILENT
@@ -164,7 +164,7 @@ def _about_equal(ranked: Ranked, context: SearchContext, best: Sequence[int]) ->
     """Pairs of these places, the newer first, of statements to an assistant with about the same score, and the share of the
     older one's that the newer needs."""
     bank, rows = context.bank, ranked.rows[best]
-    states = ((bank.column("traits", rows) & np.uint8(SILENT)) == 0) & (bank.column("thread", rows) != NONE)
+    states = ~bank.has_trait(SILENT, rows) & (bank.column("thread", rows) != NONE)
     states &= (bank.column("chars", rows) <= LONGEST_MESSAGE) & (bank.column("state", rows) != SUPERSEDED)
     scores, at, speaker = ranked.scores[best], bank.column("at", rows), bank.column("speaker", rows)
     fits = states & states[:, None] & (at[:, None] > at) & (speaker[:, None] == speaker)
@@ -173,8 +173,8 @@ def _about_equal(ranked: Ranked, context: SearchContext, best: Sequence[int]) ->
     if not len(pairs):
         return []
     used = np.array(sorted({*pairs.ravel().tolist()}))
-    thread, replies = bank.column("thread", slice(None)), bank.column("traits", slice(None)) & np.uint8(Trait.ASSISTANT)
-    answered = set(thread[np.isin(thread, thread[rows[used]]) & (replies != 0)].tolist())
+    thread, replies = bank.column("thread", slice(None)), bank.has_trait(Trait.ASSISTANT, slice(None))
+    answered = set(thread[np.isin(thread, thread[rows[used]]) & replies].tolist())
     entries, asked = context.read(rows[used]), read(context.query.rstrip("?"))
     said = {
         place: _part_asked_for(asked, entries[row].text)
@@ -197,8 +197,7 @@ def on_topic(ranked: Ranked, context: SearchContext) -> Ranked:
     bank, rows, asked = context.bank, ranked.rows, read(context.query.rstrip("?"))
     if asked.foreign or asked.others or (asked.names and not asked.of_speaker):  # the last two ask for somebody else's
         return ranked
-    states = (bank.column("traits", rows) & np.uint8(SILENT)) == 0
-    states &= bank.column("chars", rows) <= LONGEST_MESSAGE
+    states = ~bank.has_trait(SILENT, rows) & (bank.column("chars", rows) <= LONGEST_MESSAGE)
     if not asked.of_speaker:
         states &= bank.column("thread", rows) != NONE  # notes are not of the one who asks
     places, values = np.flatnonzero(states), np.zeros(len(rows))
@@ -274,7 +273,7 @@ def by_whom(ranked: Ranked, context: SearchContext) -> Ranked:
         return ranked
     if asks_assistant(context.query):
         return _answers_first(ranked, context)
-    by_assistant = _of_assistant(context.bank, ranked.rows)
+    by_assistant = context.bank.has_trait(Trait.ASSISTANT, ranked.rows)
     lost = np.where(by_assistant, NOT_PERSON if read(context.query).of_speaker else PERHAPS_PERSON, 0.0)
     return ranked.with_factor("by_whom", -lost * np.maximum(ranked.scores, 0.0), 1.0) if by_assistant.any() else ranked
 
@@ -294,8 +293,8 @@ def _answers_first(ranked: Ranked, context: SearchContext) -> Ranked:
     following = ranked.rows[ranked.order[:READ_ROWS]] + 1
     following = following[following < len(bank)]
     following = following[thread[following] == thread[following - 1]]
-    ranked = context.with_rows(ranked, following[_of_assistant(bank, following)])
-    by_assistant = _of_assistant(bank, ranked.rows)
+    ranked = context.with_rows(ranked, following[bank.has_trait(Trait.ASSISTANT, following)])
+    by_assistant = bank.has_trait(Trait.ASSISTANT, ranked.rows)
     if not by_assistant.any():
         return ranked
     score = dict(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True))
@@ -304,11 +303,6 @@ def _answers_first(ranked: Ranked, context: SearchContext) -> Ranked:
     return ranked.with_factor(
         "by_whom", np.where(by_assistant, lift, -NOT_ASSISTANT * np.maximum(ranked.scores, 0.0)), 1.0
     )
-
-
-def _of_assistant(bank: Bank, rows: Rows) -> Mask:
-    said: Mask = (bank.column("traits", rows) & np.uint8(Trait.ASSISTANT)) != 0
-    return said
 
 
 def specific_first(ranked: Ranked, context: SearchContext) -> Ranked:

@@ -31,8 +31,8 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import cached_property, regex
 from wellworn.core.values import Entry
 from wellworn.ingest.terms import record_of, terms, words
-from wellworn.search.bank import Bank, Mask
-from wellworn.search.context import Check, Rows, SearchContext
+from wellworn.search.bank import Bank, Mask, Rows
+from wellworn.search.context import Check, SearchContext
 from wellworn.search.partition import NONE
 from wellworn.search.score import Ranked
 
@@ -214,7 +214,10 @@ class Bridges:
         own = record_of(entry).terms
         own = own[~np.isin(own, np.array([*self._asked], dtype=np.uint64))]
         counts = _spread(self._bank, own)
-        like = np.array([term for word in _words(entry) if _is_name(word) for term in terms(word)], dtype=np.uint64)
+        like = np.array(
+            [term for word in f"{entry.title}. {entry.text}".split() if _is_name(word) for term in terms(word)],
+            dtype=np.uint64,
+        )
         most = np.where(np.isin(own, like), *FEW)
         for term in own[(counts > 1) & (counts <= most)][:MOST_NAMES].tolist():
             yield rows_with(self._bank, term)
@@ -265,8 +268,8 @@ class Bridges:
 
     def _thread(self, row: int) -> tuple[int, int]:
         """The row's partition and its thread there."""
-        owner = int(np.searchsorted(self._bank.starts, row, side="right")) - 1
-        return owner, int(self._bank.partitions[owner].thread[row - int(self._bank.starts[owner])])
+        at = np.array([row])
+        return int(self._bank.owner(at)[0]), int(self._bank.column("thread", at)[0])
 
 
 def subject_of(entry: Entry) -> str:
@@ -302,10 +305,6 @@ def _below(base: Values, scores: Values, limit: Values, led: Mask) -> Values:
     squeezed = led & (room > 0) & (over > 0)
     safe = np.where(squeezed, room + over, 1.0)
     return np.where(squeezed, room * over / safe - over, 0.0)
-
-
-def _words(entry: Entry) -> list[str]:
-    return f"{entry.title}. {entry.text}".split()
 
 
 def _is_name(word: str) -> bool:

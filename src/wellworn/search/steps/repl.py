@@ -10,6 +10,7 @@ files, no network and no way to the host but the functions it is given. Time, me
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -221,8 +222,8 @@ def shown(printed: str, error: str, left: int, most: int = OUTPUT_CHARS) -> str:
     if len(printed) > most:
         half = most // 2
         printed = f"{printed[:half]}\n… {len(printed) - 2 * half} characters left out …\n{printed[-half:]}"
-    parts = [f"<output>\n{_data(printed)}\n</output>"]
-    parts += [f"<error>{_data(error[:most])}</error>"] if error else []
+    parts = [f"<output>\n{html.escape(printed, quote=False)}\n</output>"]
+    parts += [f"<error>{html.escape(error[:most], quote=False)}</error>"] if error else []
     return "\n".join([*parts, f"{left} rounds left."])
 
 
@@ -230,10 +231,6 @@ def program_in(said: str) -> str:
     """The code in an answer: its blocks one after another, or all of it when there is none."""
     blocks = _FENCED.findall(said.rpartition("</think>")[2])
     return "\n".join(blocks) if blocks else said
-
-
-def _data(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _query(text: str) -> Request:

@@ -21,7 +21,8 @@ from wellworn.core.fence import MIN_CONFIDENCE, NOTHING
 from wellworn.core.values import KINDS, Entry, Layer, Partition, Reasoning, Recall, Scope, SearchStep
 from wellworn.ingest.terms import terms
 from wellworn.ingest.validate import checked_query
-from wellworn.search.context import Rows, SearchContext
+from wellworn.search.bank import Rows
+from wellworn.search.context import SearchContext
 from wellworn.search.filters import Filters
 from wellworn.search.pipeline import Searcher
 from wellworn.search.score import MICROS_PER_DAY, Ranked, Values
