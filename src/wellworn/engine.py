@@ -248,7 +248,7 @@ class Engine:
         """Stop background work, write what is pending, and release files and memory. Closing twice is fine."""
         if self._background is not None:
             self._background.close()
-        self.learner.close()
+        self.learner.log.close()
         if self.vectors is not None:
             self.vectors.close()
         self.store.close()

@@ -107,9 +107,6 @@ class Learner:
         self._reranker = reranker
         self._held: LruCache[Partition, _Held] = LruCache(MOST_HELD)
 
-    def close(self) -> None:
-        self.log.close()
-
     # -- serving -------------------------------------------------------------------------------------------------
 
     def serving(self, partition: Partition) -> Serving:

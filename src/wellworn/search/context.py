@@ -81,14 +81,9 @@ class SearchContext:
         view = view_of(self.bounds, self.scrub(query), vector, check)
         return factors(view), replace(self, query=query, view=view)
 
-    def may_return(self, rows: Rows) -> Mask:
-        """Which of these rows the recall may return."""
-        eligible = self.bounds.eligible
-        return ~np.isin(rows, self.bank.dead) if eligible is None else eligible[rows]
-
-    def on_layers(self, rows: Rows, layers: Sequence[str]) -> Mask:
-        """Which of these rows are on one of these layers; all when none is named."""
-        wanted = np.array([not layers or layer in layers for layer in self.layers], dtype=bool)
+    def on_layer(self, rows: Rows, layer: Layer | None) -> Mask:
+        """Which of these rows are on a layer; all when none is named."""
+        wanted = np.array([not layer or one == layer for one in self.layers], dtype=bool)
         return wanted[self.bank.owner(rows)]
 
     def read(self, rows: Rows) -> dict[int, Entry]:
@@ -107,7 +102,7 @@ class SearchContext:
         """The ranking with further rows; factors that were added to it are 0 for these."""
         if not len(rows):
             return ranked
-        added = {*rows[self.may_return(rows)].tolist()}.difference(ranked.rows.tolist())
+        added = {*_allowed(rows, self.bounds).tolist()}.difference(ranked.rows.tolist())
         if not added:
             return ranked
         new = np.array(sorted(added), dtype=np.intp)
@@ -152,13 +147,11 @@ def view_of(bounds: Bounds, query: str, vector: Vector | None, check: Check | No
         lexical = Lexical(score=nothing, plain=nothing, found=[])
     if near is not None:
         near = _distinct(_allowed(near, bounds), *_worded_rows(bounds, lexical))
-    similarity: Scores | LazyMeaning
-    blended: Scores | LazyMeaning
-    if vector is None:
-        similarity, blended = nothing, nothing
-    elif near is None:
+    similarity: Scores | LazyMeaning = nothing
+    blended: Scores | LazyMeaning = nothing
+    if vector is not None and near is None:
         similarity, blended = meaning(bank, vector, profile)
-    else:
+    elif vector is not None:
         similarity = blended = LazyMeaning(bank, vector, known=lexical.products)
         if bank.threaded:
             blended = LazyMeaning(bank, vector, profile.near_meaning)

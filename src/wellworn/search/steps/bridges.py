@@ -291,11 +291,8 @@ def subject_of(entry: Entry) -> str:
 
 def rows_with(bank: Bank, term: int) -> Rows:
     """All rows that have a term."""
-    found = [
-        partition.postings.find(term)[0].astype(np.intp) + int(start)
-        for partition, start in zip(bank.partitions, bank.starts, strict=False)
-    ]
-    return np.concatenate(found) if found else np.empty(0, dtype=np.intp)
+    found = [partition.postings.find(term)[0].astype(np.intp) + start for partition, start in bank.filled]
+    return np.concatenate([np.empty(0, dtype=np.intp), *found])
 
 
 def _below(base: Values, scores: Values, limit: Values, led: Mask) -> Values:

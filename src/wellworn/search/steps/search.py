@@ -129,7 +129,7 @@ class Executor:
     def _search(self, action: actions.SearchLayer, state: _State) -> int:
         ranked, _ = self._about(action.query, state.context)
         if action.layer is not None:
-            ranked = ranked.take(np.flatnonzero(state.context.on_layers(ranked.rows, [action.layer])))
+            ranked = ranked.take(np.flatnonzero(state.context.on_layer(ranked.rows, action.layer)))
         return len(_carry(ranked, FOUND_SHARE * ranked.scores, state))
 
     def _call(self, action: actions.RecursiveCall, state: _State) -> int:
@@ -156,7 +156,7 @@ class Executor:
             return 0
         ranked = bridges.with_rare(plain)
         rows = _chosen(ranked, state)
-        rows = rows[context.on_layers(rows, [action.source] if action.source else [])]
+        rows = rows[context.on_layer(rows, action.source)]
         scores = dict(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True))
         reached: dict[int, tuple[float, tuple[int, ...]]] = {row: (scores[row], ()) for row in rows.tolist()}
         for hop in range(HOPS):
@@ -170,7 +170,7 @@ class Executor:
             if not bridges.sources:
                 return 0
             new = bridges.brought_in()
-            new = new[context.on_layers(new, [action.target] if action.target else [])]
+            new = new[context.on_layer(new, action.target)]
             if wanted := terms(action.filter):
                 new = new[np.isin(new, np.concatenate([rows_with(context.bank, term) for term in wanted]))]
             ranked = context.with_rows(ranked, new)
