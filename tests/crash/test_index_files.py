@@ -21,6 +21,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+from search.embedders import WORDS, WordsEmbedder
 from wellworn import Memory, Scope
 from wellworn.ingest.terms import analyze
 from wellworn.search import mapped
@@ -28,7 +29,6 @@ from wellworn.search.partition import PartitionIndex
 
 pytestmark = pytest.mark.crash
 ADA, BEN = Scope(tenant="t", user="ada"), Scope(tenant="t", user="ben")
-WORDS = ["harbour", "violin", "tram", "cedar", "lantern", "ninety", "walnut", "ferry"]
 SECRETS = ["The zeppelin is at walnut cedar walnut.", "The aardvark is at tram lantern."]
 POINTS: list[tuple[Any, str]] = [
     *((mapped, name) for name in ("_read", "_write", "_write_header", "_erase_rows")),
@@ -37,21 +37,6 @@ POINTS: list[tuple[Any, str]] = [
     (PartitionIndex, "of"),
 ]
 """Where a process is killed or another one comes between, before and after the call."""
-
-
-class WordsEmbedder:
-    """One number for each of the words."""
-
-    name = "test:words"
-    width = 2 * len(WORDS)
-
-    def embed(self, texts: Any) -> Any:
-        rest = [0.1] * len(WORDS)
-        rows = np.array([[*(text.lower().count(word) for word in WORDS), *rest] for text in texts], dtype=np.float32)
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-    def embed_query(self, text: str) -> Any:
-        return self.embed([text])[0]
 
 
 def opened(path: Path) -> Memory:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import numpy as np
 import pytest
 
+from search.embedders import Fixed
 from wellworn import Memory, Scope
 from wellworn.search.score import FEATURES
 
@@ -18,22 +18,6 @@ ADA = Scope(tenant="acme", user="ada")
 IN_ORG = Scope(tenant="acme", user="ada", org="all")
 
 Evidence = dict[str, dict[str, float]]
-
-
-class Fixed:
-    """An embedder with a vector for every text it knows, and one for all the others."""
-
-    name, width = "fixed:1", 3
-
-    def __init__(self, vectors: dict[str, Sequence[float]]) -> None:
-        self.vectors = vectors
-
-    def embed(self, texts: Sequence[str]) -> Any:  # an array
-        return np.stack([self.embed_query(text) for text in texts])
-
-    def embed_query(self, text: str) -> Any:  # an array
-        vector = np.array(self.vectors.get(text, (0.0, 0.0, 1.0)), dtype=np.float32)
-        return vector / np.linalg.norm(vector)
 
 
 @pytest.fixture

@@ -15,29 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from search.embedders import WORDS, WordsEmbedder
 from wellworn import InvalidInput, Memory, Scope
 from wellworn.ingest.terms import analyze
 from wellworn.search import mapped, partition, postings
 from wellworn.search.partition import PartitionIndex
 
 SCOPE = Scope(tenant="t", user="ada")
-WORDS = ["harbour", "violin", "tram", "cedar", "lantern", "ninety", "walnut", "ferry"]
 QUERIES = ["violin and tram", "the ferry at the harbour", "ninety"]
-
-
-class WordsEmbedder:
-    """One number for each of the words."""
-
-    name = "test:words"
-    width = 2 * len(WORDS)
-
-    def embed(self, texts: Any) -> Any:
-        rest = [0.1] * len(WORDS)
-        rows = np.array([[*(text.lower().count(word) for word in WORDS), *rest] for text in texts], dtype=np.float32)
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-    def embed_query(self, text: str) -> Any:
-        return self.embed([text])[0]
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from contract.builders import make_entry
+from search.embedders import Fixed
 from wellworn import Memory, Profile, Scope
 from wellworn.core.values import Entry
 from wellworn.search.ram import EntryCache
@@ -22,22 +23,6 @@ from wellworn.search.score import diversify
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ADA = Scope(tenant="acme", user="ada")
-
-
-class Fixed:
-    """An embedder with a vector for every text it knows."""
-
-    name, width = "fixed:1", 3
-
-    def __init__(self, vectors: dict[str, Sequence[float]]) -> None:
-        self.vectors = vectors
-
-    def embed(self, texts: Sequence[str]) -> Any:  # an array
-        return np.stack([self.embed_query(text) for text in texts])
-
-    def embed_query(self, text: str) -> Any:  # an array
-        vector = np.array(self.vectors[text], dtype=np.float32)
-        return vector / np.linalg.norm(vector)
 
 
 def open_with(vectors: dict[str, Sequence[float]], **options: Any) -> Memory:
