@@ -35,12 +35,9 @@ from wellworn.search.profiles import Profile
 
 Scores = npt.NDArray[np.float32]
 
-
 MOST_POSTINGS = 50_000
 """Rows with words of a query that are summed up in a bank with codes. Words more frequent than that are looked at only in
 rows that a rarer word or the meaning brought in."""
-
-
 FEW_OF = 16
 """How many times as many rows there are, where those with words of the query are few."""
 

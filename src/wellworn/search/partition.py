@@ -78,8 +78,6 @@ _MOST_ANSWERS = 32
 """Masks that are kept until the partition changes."""
 _BULK = 256
 """Rows in one delta from which sorting them in together beats adding one by one."""
-
-
 NEAR_ROWS = 2000
 """Nearest rows that are named where an index is inexact: codes, or an engine."""
 FETCHED_ROWS = 150

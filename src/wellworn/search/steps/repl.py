@@ -106,9 +106,7 @@ class Repl:
     def _work(self, question: str) -> str:
         """Run round after round; returns why it stopped without an answer."""
         limits = self._limits
-        with sandbox(
-            self._functions(), program_s=limits.program_s, memory_bytes=limits.memory_bytes, calls=limits.calls
-        ) as run:
+        with sandbox(self._functions(), limits) as run:
             first = self._library.search(question, SHOWN)
             messages = [*opening(question, first.searched, [self._summary(hit.entry) for hit in first.hits])]
             for self._rounds in range(1, limits.iterations + 1):
@@ -259,7 +257,6 @@ def _count(value: Any, most: int) -> int:
 
 # -- the sandbox -------------------------------------------------------------------------------------------------------
 
-
 GRACE_S = 1.0
 """How much longer than its time a program may take before its process is killed."""
 _DEPTH = 200
@@ -296,23 +293,23 @@ def check_installed() -> Any:  # the module
 
 
 @contextmanager
-def sandbox(functions: Functions, *, program_s: float, memory_bytes: int, calls: int) -> Iterator[Callable[[str], Ran]]:
+def sandbox(functions: Functions, limits: ReplLimits) -> Iterator[Callable[[str], Ran]]:
     """One session: what it gives runs a program to its end or its limits. Variables are kept between programs."""
     monty = check_installed()
     pool = monty.Monty(
         max_processes=1,
-        request_timeout=program_s + GRACE_S,
-        checkout_timeout=program_s + GRACE_S,
+        request_timeout=limits.program_s + GRACE_S,
+        checkout_timeout=limits.program_s + GRACE_S,
         feed_duration_limit_grace=GRACE_S,
     )
-    limits = {
-        "max_feed_duration_secs": program_s,
-        "max_memory": memory_bytes,
+    enforced = {
+        "max_feed_duration_secs": limits.program_s,
+        "max_memory": limits.memory_bytes,
         "max_recursion_depth": _DEPTH,
-        "max_suspensions": calls + _LOOKUPS,
+        "max_suspensions": limits.calls + _LOOKUPS,
         "max_total_sleep_secs": 0.0,
     }
-    with pool, pool.checkout(limits=limits) as session:
+    with pool, pool.checkout(limits=enforced) as session:
         yield partial(_run, monty, session, dict(functions))
 
 
