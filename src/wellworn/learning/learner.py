@@ -324,7 +324,7 @@ class Learner:
         gain, users = NO_EVIDENCE, 0
         for tenant in sorted(self.log.tenants)[:MOST_POOLED]:
             text = records.stored_policy(self._store, tenant, None, profile=self.profile)
-            prior = policy.loads_state(policy.Prior, text, self.names) or policy.Prior()
+            prior = self._prior_in(text)
             gain, users = gain.plus(prior.gain), users + prior.users
         return gain.mean, gain.sure(Z_GAIN), users
 
@@ -334,11 +334,8 @@ class Learner:
         with self._store.transact() as tx:
             before = records.stored_policy(tx, tenant, None, profile=policy.SETTINGS)
             dropped = records.drop_policies(tx, tenant) - (before is not None)
-            self._put_settings(
-                tx,
-                tenant,
-                policy.Tenant(shares=policy.loads_tenant(before).shares, since=records.last_outcome(tx, tenant)),
-            )
+            shares, since = policy.loads_tenant(before).shares, records.last_outcome(tx, tenant)
+            self._put_settings(tx, tenant, policy.Tenant(shares=shares, since=since))
             audit(tx, Event(at=self._clock(), tenant=tenant, action="reset_learning", detail={"states": dropped}))
         return dropped
 
@@ -370,11 +367,7 @@ class Learner:
         held = self._held.get(partition)
         if held is None or held.texts != texts:
             settings, prior = policy.loads_tenant(texts.get((policy.SETTINGS, None))), texts.get((self.profile, None))
-            first = (
-                self._beginning(settings)
-                if prior is None
-                else policy.loads_state(policy.Prior, prior, self.names) or policy.Prior()
-            )
+            first = self._beginning(settings) if prior is None else self._prior_in(prior)
             held = _Held(
                 texts=texts,
                 settings=settings,
@@ -383,6 +376,9 @@ class Learner:
             )
             self._held.put(partition, held)
         return held
+
+    def _prior_in(self, text: str | None) -> policy.Prior:
+        return policy.loads_state(policy.Prior, text, self.names) or policy.Prior()
 
     def _beginning(self, settings: policy.Tenant) -> policy.Prior:
         """Where a tenant's learning begins: as pretrained, or at the prior to start with unless it shares nothing."""

@@ -95,10 +95,8 @@ class PersonPast:
                 self._places.setdefault(term, []).append(place)
 
     def _note(self, entry: Attributes, surprise: float) -> None:
-        keys = [(name, entry[name]) for name in ("no", "thread", *SHARED)] + [
-            ("tag", bit) for bit in _bits(entry["tags"])
-        ]
-        for key in keys:
+        tags = [("tag", bit) for bit in _bits(entry["tags"])]
+        for key in [(name, entry[name]) for name in ("no", "thread", *SHARED)] + tags:
             n, total = self._habits.get(key, (0.0, 0.0))
             self._habits[key] = KEEP * n + 1.0, KEEP * total + surprise
 

@@ -459,9 +459,8 @@ def _told(bounds: Bounds) -> Ranked:
     rows = rows if bounds.eligible is None else rows[bounds.eligible[rows]]
     rows = rows[np.isin(bounds.bank.column("kind", rows), _TOLD)]
     none = _none_of(bounds.profile)
-    return replace(none, rows=rows, values=np.zeros((len(rows), len(none.names)))).with_factor(
-        ALL, np.ones(len(rows)), 1.0
-    )
+    told = replace(none, rows=rows, values=np.zeros((len(rows), len(none.names))))
+    return told.with_factor(ALL, np.ones(len(rows)), 1.0)
 
 
 def _both(a: Mask | None, b: Mask | None) -> Mask | None:

@@ -300,9 +300,8 @@ def _answers_first(ranked: Ranked, context: SearchContext) -> Ranked:
     score = dict(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True))
     answered = [score.get(row - 1, 0.0) if row and thread[row - 1] == thread[row] else 0.0 for row in score]
     lift = np.maximum(ANSWER * np.array(answered) - ranked.scores, 0.0)
-    return ranked.with_factor(
-        "by_whom", np.where(by_assistant, lift, -NOT_ASSISTANT * np.maximum(ranked.scores, 0.0)), 1.0
-    )
+    lost = NOT_ASSISTANT * np.maximum(ranked.scores, 0.0)
+    return ranked.with_factor("by_whom", np.where(by_assistant, lift, -lost), 1.0)
 
 
 def specific_first(ranked: Ranked, context: SearchContext) -> Ranked:

@@ -172,9 +172,8 @@ def concluded(found: Reasoning, model: MeteredModel, calls: Calls) -> Reasoning:
         if not conclusion:
             return replace(found, problem=f"{model.name} says that the entries do not answer it")
         if not cited:
-            return replace(
-                found, problem=f"the conclusion of {model.name} cites nothing of the chain that has a word of it"
-            )
+            why = f"the conclusion of {model.name} cites nothing of the chain that has a word of it"
+            return replace(found, problem=why)
     except LimitMet as limit:
         return replace(found, problem=f"stopped at the limit of {limit}")
     except Exception as error:  # a model may raise anything, and the chain is an answer already

@@ -68,9 +68,8 @@ def checked_numbers(name: str, values: Mapping[str, object], *, above: float = -
     """Refuse settings that are no numbers of at least 0, or of more than `above`."""
     for field_, value in values.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not (value >= 0 and value > above):
-            raise InvalidInput(
-                f"{name}.{field_}", f"{value!r} is not a number {'above' if above >= 0 else 'of at least'} 0"
-            )
+            least = "above 0" if above >= 0 else "of at least 0"
+            raise InvalidInput(f"{name}.{field_}", f"{value!r} is not a number {least}")
 
 
 @dataclass(frozen=True, kw_only=True)
