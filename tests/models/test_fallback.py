@@ -19,16 +19,12 @@ class Unsteady(HashEmbedder):
 
     def __init__(self, name: str, width: int = 16, *, down: bool = False) -> None:
         super().__init__(width)
-        self.called, self.down, self.calls = name, down, 0
-
-    @property
-    def name(self) -> str:
-        return self.called
+        self.name, self.down, self.calls = name, down, 0
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         self.calls += 1
         if self.down:
-            raise EmbeddingFailed(f"{self.called} is down")
+            raise EmbeddingFailed(f"{self.name} is down")
         return super().embed(texts)
 
 

@@ -38,23 +38,15 @@ class HashEmbedder:
     def __init__(self, width: int = 256) -> None:
         if width < 1:
             raise InvalidInput("width", f"{width} is not a vector width", "use 256, or more for fewer collisions")
-        self._width = width
-
-    @property
-    def name(self) -> str:
-        return f"hash:{self._width}"
-
-    @property
-    def width(self) -> int:
-        return self._width
+        self.name, self.width = f"hash:{width}", width
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """One unit vector per text, shape (len(texts), width)."""
-        rows = np.zeros((len(texts), self._width), dtype=np.float32)
+        rows = np.zeros((len(texts), self.width), dtype=np.float32)
         for start in range(0, len(texts), _BATCH):
             batch = [_words(text) for text in texts[start : start + _BATCH]]
             rows[start : start + len(batch)] = self._features(batch)
-        return unit_rows(rows, width=self._width, name=self.name)
+        return unit_rows(rows, width=self.width, name=self.name)
 
     def embed_query(self, text: str) -> Matrix:
         """One unit vector, shape (width,); questions and texts are embedded alike."""
@@ -62,18 +54,18 @@ class HashEmbedder:
         return row
 
     def _features(self, batch: list[list[str]]) -> npt.NDArray[np.float64]:
-        total = np.zeros(len(batch) * self._width)
+        total = np.zeros(len(batch) * self.width)
         owners = np.repeat(np.arange(len(batch)), [len(words) for words in batch])
         hashes = np.array([_word_hash(word) for words in batch for word in words], dtype=np.uint64)
         self._add(total, owners, hashes, _WORD_WEIGHT)
         for owners, hashes in _grams(batch):
             self._add(total, owners, hashes, _GRAM_WEIGHT)
-        return total.reshape(len(batch), self._width)
+        return total.reshape(len(batch), self.width)
 
     def _add(
         self, total: npt.NDArray[np.float64], owners: npt.NDArray[np.intp], hashes: _Hashes, weight: float
     ) -> None:
-        cells = owners * self._width + (hashes % np.uint64(self._width)).astype(np.intp)
+        cells = owners * self.width + (hashes % np.uint64(self.width)).astype(np.intp)
         signed = np.where(hashes >> _SIGN_BIT, weight, -weight)
         total += np.bincount(cells, weights=signed, minlength=total.size)
 

@@ -43,7 +43,6 @@ SPANS: tuple[Span, ...] = ("session", "tenant", "day")
 CALL, SPENT = "call", "spent"
 """Kinds of records: one call; what a span adds up to."""
 GROUPS = ("tenant", "purpose", "model", "day")
-_PAGE = 10_000
 _NUMBERS = ("input_tokens", "output_tokens", "usd", "seconds")
 _TABLE = "usd_per_million_tokens"
 _DATED = regex(r"-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
@@ -288,7 +287,7 @@ class Meter:
         in_flight: InFlight | None = None,
         partition: Partition | None = None,
     ) -> None:
-        self.model = model
+        self.model, self.name = model, model.name
         self.budget = budget or Budget()
         self.prices = prices or Prices.load()
         self._store = store
@@ -297,17 +296,10 @@ class Meter:
         self._clock = aware(clock)
         self._in_flight = in_flight or InFlight()
         self._partition = partition
-        if self.budget.capped_in_usd and self.prices.of(model.name) is None and model.name not in _warned:
-            _warned.add(model.name)
-            _log.warning(
-                "model %r has no price: it counts as free, and caps in dollars do not hold it. "
-                "Put it into the file of WELLWORN_PRICES",
-                model.name,
-            )
-
-    @property
-    def name(self) -> str:
-        return self.model.name
+        if self.budget.capped_in_usd and self.prices.of(self.name) is None and self.name not in _warned:
+            _warned.add(self.name)
+            free = "it counts as free, and caps in dollars do not hold it. Put it into the file of WELLWORN_PRICES"
+            _log.warning("model %r has no price: %s", self.name, free)
 
     def complete(self, request: Request) -> Reply:
         """As the model's own; `BudgetExceeded` over a cap."""

@@ -28,20 +28,16 @@ class Embedder(Protocol):
     @property
     def name(self) -> str:
         """Provider and model, as recorded in the store: `static:l2_supercat_256`."""
-        ...
 
     @property
     def width(self) -> int:
         """Numbers per vector."""
-        ...
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """One unit vector per text, shape (len(texts), width); a text without content gives a zero row."""
-        ...
 
     def embed_query(self, text: str) -> Matrix:
         """One unit vector for a question, shape (width,)."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,11 +95,9 @@ class Model(Protocol):
     @property
     def name(self) -> str:
         """Provider and model: `openai:gpt-4o-mini`. Prices and the ledger use it."""
-        ...
 
     def complete(self, request: Request) -> Reply:
         """The answer. A model that cannot give one raises `ModelFailed`, and nothing else."""
-        ...
 
 
 def check_served(embedder: Embedder | None, stored: tuple[str, int] | None) -> None:

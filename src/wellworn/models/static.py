@@ -43,18 +43,12 @@ class StaticEmbedder:
     A text without a single token (the empty one) gives a zero row. Instances share one model per folder.
     """
 
+    name, width = NAME, WIDTH
+
     def __init__(self, folder: Path | None = None) -> None:
         """`folder` holds `weights/` and `tokenizers/`; by default the installed `wordllama` package."""
         self._folder = folder
         self._loaded: StaticModel | None = None
-
-    @property
-    def name(self) -> str:
-        return NAME
-
-    @property
-    def width(self) -> int:
-        return WIDTH
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """One unit vector per text, shape (len(texts), 256)."""

@@ -22,46 +22,22 @@ from datetime import datetime
 
 from wellworn.core.errors import NotFound
 from wellworn.core.values import Entry, Layer, Link, Partition, Scope, Turn
-from wellworn.store.values import (
-    Delta,
-    EmbeddingModel,
-    Flaw,
-    Head,
-    IndexRecord,
-    Neighbour,
-    NewEntry,
-    Record,
-    RecordFilter,
-    Removed,
-    Replaced,
-    Selection,
-    SessionHead,
-    Slim,
-    TermRows,
-    Vector,
-)
-
-__all__ = [
-    "Delta",
-    "EmbeddingModel",
-    "Flaw",
-    "Head",
-    "IndexRecord",
-    "Neighbour",
-    "NewEntry",
-    "Record",
-    "RecordFilter",
-    "Removed",
-    "Replaced",
-    "Selection",
-    "SessionHead",
-    "Slim",
-    "Store",
-    "StoreReader",
-    "TermRows",
-    "Tx",
-    "Vector",
-]
+from wellworn.store.values import Delta as Delta
+from wellworn.store.values import EmbeddingModel as EmbeddingModel
+from wellworn.store.values import Flaw as Flaw
+from wellworn.store.values import Head as Head
+from wellworn.store.values import IndexRecord as IndexRecord
+from wellworn.store.values import Neighbour as Neighbour
+from wellworn.store.values import NewEntry as NewEntry
+from wellworn.store.values import Record as Record
+from wellworn.store.values import RecordFilter as RecordFilter
+from wellworn.store.values import Removed as Removed
+from wellworn.store.values import Replaced as Replaced
+from wellworn.store.values import Selection as Selection
+from wellworn.store.values import SessionHead as SessionHead
+from wellworn.store.values import Slim as Slim
+from wellworn.store.values import TermRows as TermRows
+from wellworn.store.values import Vector as Vector
 
 PAGE = 500
 """Rows that are read at a time."""

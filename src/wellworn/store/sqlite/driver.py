@@ -61,7 +61,7 @@ def connect(
         raise WrongKey(
             f"{str(path)!r} is not encrypted: open it without a key, or encrypt it with `wellworn admin rekey`"
         )
-    connection: SqliteDb = _cipher().connect(name, uri=True, factory=_classes()[0], **options)
+    connection: SqliteDb = _cipher().connect(name, uri=True, factory=_connection_class(), **options)
     connection.execute("PRAGMA cipher_log_level = NONE")
     connection.execute(f"PRAGMA key = \"x'{raw_key(secret, salt)}'\"")
     return connection
@@ -104,7 +104,7 @@ def encrypt_file(path: Path, secret: bytes) -> None:
     made = path.with_name(f".{path.name}.encrypting.part")
     made.unlink(missing_ok=True)
     try:
-        with closing(_cipher().connect(str(path), factory=_classes()[0], isolation_level=None)) as db:
+        with closing(_cipher().connect(str(path), factory=_connection_class(), isolation_level=None)) as db:
             db.execute("PRAGMA journal_mode = DELETE")  # nothing may stay in a log beside it
             numbers = {name: db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")}
             db.execute(f"ATTACH DATABASE ? AS copy KEY \"x'{raw_key(secret, os.urandom(_SALT_BYTES))}'\"", (str(made),))
@@ -147,33 +147,23 @@ def _as_sqlite3(errors: Any) -> Iterator[None]:  # exception classes of the modu
 
 
 @cache
-def _classes() -> tuple[Any, Any]:
-    """Connection and cursor of SQLCipher whose errors are those of `sqlite3`."""
+def _connection_class() -> Any:
+    """A connection to SQLCipher whose errors, and those of its cursors, are those of `sqlite3`."""
     module: Any = _cipher()
 
-    class CipherCursor(module.Cursor):  # type: ignore[misc]  # a module without types
-        def execute(self, *args: Any) -> Any:
+    def translating(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
             with _as_sqlite3(module):
-                return super().execute(*args)
+                return method(*args)
 
-        def executemany(self, *args: Any) -> Any:
-            with _as_sqlite3(module):
-                return super().executemany(*args)
+        return call
 
-        def fetchone(self) -> Any:
-            with _as_sqlite3(module):
-                return super().fetchone()
-
-        def fetchall(self) -> Any:
-            with _as_sqlite3(module):
-                return super().fetchall()
-
-        def __next__(self) -> Any:
-            with _as_sqlite3(module):
-                return super().__next__()
+    names = ("execute", "executemany", "fetchone", "fetchall", "__next__")
+    methods = {name: translating(getattr(module.Cursor, name)) for name in names}
+    cursor_class = type("CipherCursor", (module.Cursor,), methods)
 
     class CipherConnection(SqliteWords, module.Connection):  # type: ignore[misc]  # a module without types
-        def cursor(self, factory: Any = CipherCursor) -> Any:
+        def cursor(self, factory: Any = cursor_class) -> Any:
             return super().cursor(factory)
 
-    return CipherConnection, CipherCursor
+    return CipherConnection
