@@ -6,6 +6,7 @@ Times are microseconds since 1970, lists and objects JSON. A row that is damaged
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -231,29 +232,29 @@ def replaced_from(row: tuple[Any, ...]) -> Replaced:
     return Replaced(entry=entry_of_snapshot(snapshot, partition), change=change, changed_at=from_micros(changed_at))
 
 
-def _fields(row: tuple[Any, ...], columns: Mapping[str, Types]) -> dict[str, Any]:
-    """The values of a row by the names of its columns, with times read."""
+def _fields(row: tuple[Any, ...], columns: Mapping[str, Types], times: Sequence[str]) -> dict[str, Any]:
+    """The values of a row by the names of its columns; these of them are times."""
     values = dict(zip(columns, checked(row, tuple(columns.values())), strict=True))
-    for name in values:
-        if (name == "at" or name.endswith("_at")) and values[name] is not None:
+    for name in times:
+        if values[name] is not None:
             values[name] = from_micros(values[name])
     return values
 
 
 def link_from(row: tuple[Any, ...]) -> Link:
-    values = _fields(row, _LINK)
+    values = _fields(row, _LINK, ("created_at",))
     return Link(**{**values, "automatic": bool(values["automatic"])})
 
 
 def turn_from(row: tuple[Any, ...], session_id: str) -> Turn:
-    return Turn(session_id=session_id, **_fields(row, _TURN))
+    return Turn(session_id=session_id, **_fields(row, _TURN, ("at",)))
 
 
 def session_from(row: tuple[Any, ...]) -> SessionHead:
     """The head of a row selected with `SELECT_SESSION`."""
     tenant, layer, layer_id = checked(row[:3], (TEXT, TEXT, TEXT))
     partition = Partition(tenant=tenant, layer=layer, layer_id=layer_id)
-    return SessionHead(partition=partition, **_fields(row[3:], _SESSION))
+    return SessionHead(partition=partition, **_fields(row[3:], _SESSION, ("touched_at", "ended_at")))
 
 
 RECORD_COLUMNS = (
@@ -267,39 +268,24 @@ SELECT r.no, r.tenant, r.partition, r.kind, r.key, r.state, r.session, r.due_at,
 r.blob, r.rows
 FROM records r
 """
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
-_RECORD = (
+_RECORD_TYPES = (
     *(INT, TEXT, INT + NONE, TEXT, TEXT + NONE, TEXT, TEXT + NONE, INT + NONE, INT, INT, TEXT, TEXT),
     *(BLOB + NONE, (bytes, list, *NONE)),
 )
+_RECORD = dict(zip(re.findall(r"r\.(\w+)", SELECT_RECORD), _RECORD_TYPES, strict=True))
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def record_from(row: tuple[Any, ...], partition: Partition | None) -> Record:
     """The record of a row selected with `SELECT_RECORD`."""
-    no, tenant, _, kind, key, state, session, due_at, created_at, updated_at, names, body, blob, rows = checked(
-        row, _RECORD
-    )
-    about, named = {} if body == "{}" else json_from(body), list_from(names)
-    if type(about) is not dict or type(named) is not list or (type(rows) is bytes and len(rows) % 8):
+    values = _fields(row, _RECORD, ("due_at", "created_at", "updated_at"))
+    body, names, rows = values["body"], list_from(values["names"]), values["rows"]
+    body = {} if body == "{}" else json_from(body)
+    if type(body) is not dict or type(names) is not list or (type(rows) is bytes and len(rows) % 8):
         raise TypeError("its body, names or rows are of another type")
-    created = from_micros(created_at)
-    return filled(
-        Record,
-        no=no,
-        tenant=tenant,
-        partition=partition,
-        kind=kind,
-        key=key or "",
-        state=state,
-        session=session,
-        due_at=None if due_at is None else from_micros(due_at),
-        created_at=created,
-        updated_at=created if updated_at == created_at else from_micros(updated_at),
-        names=tuple(named),
-        rows=numbers_from(rows) if type(rows) is bytes else tuple(rows or ()),
-        body=about,
-        blob=blob,
-    )
+    rows = numbers_from(rows) if type(rows) is bytes else tuple(rows or ())
+    values |= {"partition": partition, "key": values["key"] or "", "names": tuple(names), "rows": rows, "body": body}
+    return filled(Record, **values)
 
 
 def body_of(record: Record) -> str:

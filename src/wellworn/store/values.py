@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
@@ -263,6 +264,10 @@ class Removed:
     """How many of each kind."""
     cut: list[str] = field(default_factory=list)
     """Sessions that lost some of their turns and still have others."""
+
+    def __add__(self, other: Removed) -> Removed:
+        sums = {name: mine + getattr(other, name) for name, mine in vars(self).items() if name != "records"}
+        return Removed(**sums, records=Counter(self.records) + Counter(other.records))
 
 
 @dataclass(frozen=True, kw_only=True)

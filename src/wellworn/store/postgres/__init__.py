@@ -18,31 +18,21 @@ from wellworn.store.postgres.schema import migrate
 from wellworn.store.postgres.seal import put_key, sealer_of
 from wellworn.store.sql import SqlStore
 from wellworn.store.sqlite import SqliteStore
+from wellworn.store.sqlite.check import ORPHANS
 from wellworn.store.sqlite.driver import Key, key_of
 
 _CHECKS = {
-    # check name: (what is wrong, query for its subjects, statement that mends them); references Postgres itself keeps
-    "turn_count": (
-        "the count of its turns is not that of the turns",
-        "SELECT no FROM sessions WHERE turns <> "
-        "coalesce((SELECT max(number) + 1 FROM turns WHERE turns.session = sessions.no), 0)",
-        "UPDATE sessions SET turns = "
-        "coalesce((SELECT max(number) + 1 FROM turns WHERE turns.session = sessions.no), 0)",
-    ),
-    "removed_but_there": (
-        "an entry counted as removed is there",
-        "SELECT entry FROM removed WHERE entry IN (SELECT no FROM entries)",
-        "DELETE FROM removed WHERE entry IN (SELECT no FROM entries)",
-    ),
+    # as in SQLite; references Postgres itself keeps
+    **{check: ORPHANS[check] for check in ("turn_count", "removed_but_there")},
     "count_behind": (
-        "an entry is ahead of its partition's count",
-        "SELECT e.id FROM entries e JOIN partitions s ON s.no = e.partition WHERE e.seq > s.seq OR e.index_seq > e.seq",
+        *ORPHANS["count_behind"][:3],
         "UPDATE partitions SET seq = greatest(seq, (SELECT coalesce(max(greatest(e.seq, e.index_seq)), 0) + 1 "
         "FROM entries e WHERE e.partition = partitions.no))",
     ),
     "tags": (
         "the tag index disagrees",
-        'SELECT id FROM entries e WHERE ARRAY(SELECT jsonb_array_elements_text(e.tags::jsonb) COLLATE "C" ORDER BY 1) '
+        "id",
+        'entries e WHERE ARRAY(SELECT jsonb_array_elements_text(e.tags::jsonb) COLLATE "C" ORDER BY 1) '
         '<> ARRAY(SELECT t.tag COLLATE "C" FROM entry_tags t WHERE t.entry = e.no AND t.partition = e.partition '
         "ORDER BY 1)",
         "WITH gone AS (DELETE FROM entry_tags RETURNING entry) INSERT INTO entry_tags "
@@ -228,11 +218,12 @@ class PostgresStore(SqlStore):
         with self._pool.writing() if mend else self._pool.snapshot() as db:
             found = [
                 Flaw(check=check, subject=f"row {subject}", problem=problem, repairable=True)
-                for check, (problem, query, _) in _CHECKS.items()
-                for (subject,) in db.ask(query)
+                for check, (problem, column, where, _) in _CHECKS.items()
+                for (subject,) in db.ask(f"SELECT {column} FROM {where}")
             ]
             for check in {flaw.check for flaw in found} if mend else ():
-                db.execute(_CHECKS[check][2])
+                _, _, where, statement = _CHECKS[check]
+                db.execute(statement or f"DELETE FROM {where}")
         return found
 
     def rekey(self, key: Key) -> None:

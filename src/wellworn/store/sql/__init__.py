@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -14,8 +14,6 @@ from wellworn.store.port import Removed, Store, StoreReader, Tx
 from wellworn.store.sql.db import Db
 from wellworn.store.sql.reader import SqlReader
 from wellworn.store.sql.tx import SqlTx
-
-_SUMMED = ("entries", "index_records", "vectors", "links", "versions", "turns", "sessions")
 
 
 class SqlStore(SqlReader, Store):
@@ -53,15 +51,13 @@ class SqlStore(SqlReader, Store):
 
     def _clear(self, number: int) -> Removed:
         """Remove a hidden partition in short transactions."""
-        parts = list[Removed]()
+        removed = Removed()
         while True:
             with self._writing() as db:
                 part = SqlTx(db, self.damage).clear_slice(number)
             if part is None:
-                break
-            parts.append(part)
-        sums = {name: sum(getattr(part, name) for part in parts) for name in _SUMMED}
-        return Removed(**sums, records=sum((Counter(part.records) for part in parts), Counter[str]()))
+                return removed
+            removed += replace(part, ids=[])
 
 
 class _Snapshot(SqlReader):

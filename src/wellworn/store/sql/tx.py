@@ -5,10 +5,9 @@ Names are turned into numbers once in a transaction; the partition's count is ra
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace as replace_fields
 from datetime import datetime
 from typing import Any
 
@@ -314,8 +313,7 @@ class SqlTx(SqlReader, Tx):
         db.run(gone, (self._seq(partition_no), *values))
         removed = self._remove_rows(rows)
         db.blank(partition.tenant, [no for no, _ in rows], 0)
-        told = Counter(said.records) + Counter(removed.records)
-        return replace_fields(removed, records=told, turns=said.turns, sessions=said.sessions, cut=said.cut)
+        return said + removed
 
     def _remove_rows(self, rows: Sequence[Row]) -> Removed:
         """Entries by row number and id, with all that hangs on them."""
@@ -397,7 +395,7 @@ class SqlTx(SqlReader, Tx):
         self._db.run("DELETE FROM partitions WHERE no = ?", (partition_no,))
         self._numbers.pop(partition, None)
         self._seqs.pop(partition_no, None)
-        return Removed(**{**vars(removed), "records": Counter(removed.records) + left})
+        return removed + Removed(records=left)
 
     # -- index and vectors ---------------------------------------------------------------------------------------
 

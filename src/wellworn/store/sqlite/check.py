@@ -22,7 +22,7 @@ _NO_ENTRY = "entry NOT IN (SELECT no FROM entries)"
 _NO_END = "source NOT IN (SELECT no FROM entries) OR target NOT IN (SELECT no FROM entries)"
 _NO_PARTITION = "partition IS NOT NULL AND partition NOT IN (SELECT no FROM partitions)"
 _TURNS = "coalesce((SELECT max(number) + 1 FROM turns WHERE turns.session = sessions.no), 0)"
-_ORPHANS = {
+ORPHANS = {
     # check name: (what the row is, its subject, where it is, what mends it: else the row is dropped)
     "index_without_entry": ("an index record of no entry", "entry", f"index_records WHERE {_NO_ENTRY}", ""),
     "vector_without_entry": ("a vector of no entry", "entry", f"new_vectors WHERE {_NO_ENTRY}", ""),
@@ -77,7 +77,7 @@ def _flaws(db: SqliteDb) -> Iterator[Flaw]:
             yield Flaw(check="partition", subject=f"row {row}", problem="an entry on no partition", repairable=False)
         elif table in ("turns", "sessions"):
             yield Flaw(check="turn", subject=f"{table} row {row}", problem=f"no such {parent}", repairable=False)
-    for check, (problem, column, where, _) in _ORPHANS.items():
+    for check, (problem, column, where, _) in ORPHANS.items():
         for (subject,) in db.execute(f"SELECT {column} FROM {where}").fetchall():
             yield Flaw(check=check, subject=f"row {subject}", problem=problem, repairable=True)
     yield from (flaw for _, flaw in _tag_flaws(db))
@@ -121,7 +121,7 @@ def mend_tables(db: SqliteDb) -> list[Flaw]:
     for (no, partition, tags), _ in list(_tag_flaws(db)):
         db.execute("DELETE FROM entry_tags WHERE entry = ?", (no,))
         db.executemany("INSERT OR IGNORE INTO entry_tags VALUES (?, ?, ?)", [(partition, tag, no) for tag in tags])
-    for _, _, where, statement in _ORPHANS.values():
+    for _, _, where, statement in ORPHANS.values():
         db.execute(statement or f"DELETE FROM {where}")
     return mended
 
@@ -140,7 +140,6 @@ _DEFAULTS: dict[str, Any] = {
     "role": "user",
 }
 _TIMES = ("at", "created_at", "updated_at", "valid_from")
-_MAYBE = ("valid_to", "thread", "position", "session_id", "speaker", "evidence")
 _DROPPED: dict[str, tuple[str, Callable[[tuple[Any, ...]], object]]] = {
     "replaced": (
         "SELECT r.rowid, r.snapshot, r.change, r.changed_at, 't', 'user', 'u', r.no FROM replaced r",
@@ -210,9 +209,11 @@ def _fixed(row: dict[str, Any]) -> dict[str, Any]:
         elif name in ("turn_refs", "tags", "metadata"):
             row[name] = value if isinstance(_json(value), dict if name == "metadata" else list) else _DEFAULTS[name]
         elif name == "confidence" or name in ("thread", "position") or name.endswith(("count", "repeats", "number")):
-            row[name] = value if isinstance(value, int | float) else None if name in _MAYBE else _DEFAULTS.get(name, 0)
+            row[name] = (
+                value if isinstance(value, int | float) else None if name in convert.MAYBE else _DEFAULTS.get(name, 0)
+            )
         elif not isinstance(value, str) and name not in ("id", "text"):
-            row[name] = None if name in _MAYBE else _DEFAULTS.get(name, "")
+            row[name] = None if name in convert.MAYBE else _DEFAULTS.get(name, "")
     return row
 
 
