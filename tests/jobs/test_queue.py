@@ -162,14 +162,6 @@ def test_a_failed_job_waits_twice_as_long_each_time_and_is_then_given_up(queue: 
     assert queue.claim("w") is None
 
 
-def test_a_job_may_be_told_to_wait_longer(queue: Queue, clock: Clock) -> None:
-    add(queue, "k")
-    tomorrow = clock() + timedelta(days=1)
-    failed = queue.fail(claimed(queue), StoreBusy("x"), not_before=tomorrow)
-    assert failed is not None
-    assert failed.due_at == tomorrow
-
-
 class HopelessError(WellwornError):
     retryable = False
 

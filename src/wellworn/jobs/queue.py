@@ -338,13 +338,13 @@ class Queue:
             except errors.LeaseLost:
                 return find_job(tx, job.partition, job.kind, job.key)
 
-    def fail(self, job: Job, error: BaseException, *, not_before: datetime | None = None) -> Job | None:
+    def fail(self, job: Job, error: BaseException) -> Job | None:
         """End an attempt: the job waits, or is dead when it has had its attempts or another one is of no use.
 
         Returns the job as it stands then; a job that is no longer this claim's stays as it is, None when it is gone.
         """
         now = self._clock()
-        due_at = max(now + timedelta(seconds=self._backoff.wait_s(job)), not_before or now)
+        due_at = now + timedelta(seconds=self._backoff.wait_s(job))
         dead = is_permanent(error) or job.attempts >= self._max_attempts
         with self.store.transact(tenant=job.partition.tenant) as tx:
             try:

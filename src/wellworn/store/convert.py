@@ -150,10 +150,6 @@ def vector_blob(vector: Vector | None) -> bytearray | None:
     return None if vector is None else bytearray(vector.astype(_VECTOR, copy=False))
 
 
-def vector_from(blob: bytes | None) -> Vector | None:
-    return None if blob is None else np.frombuffer(blob, dtype="<f4")
-
-
 def list_from(text: str) -> list[Any]:
     """A JSON list; most are empty."""
     return [] if text == "[]" else json_from(text)
@@ -215,15 +211,12 @@ def entry_name(row: tuple[Any, ...]) -> str:
     return f"entry {row[0] if isinstance(row[0], str) else f'row {row[-1]}'}"
 
 
-def index_name(row: tuple[Any, ...]) -> str:
-    return f"index record {row[0]}"
-
-
 def numbered_index(row: tuple[Any, ...]) -> tuple[int, tuple[IndexRecord | None, Vector | None]]:
     if row[10] is None:
         return row[9], (None, None)
     checked(row, _INDEX)
-    return row[9], (index_from(row[:8]), vector_from(row[8]))
+    vector = None if row[8] is None else np.frombuffer(row[8], dtype="<f4")
+    return row[9], (index_from(row[:8]), vector)
 
 
 def replaced_from(row: tuple[Any, ...]) -> Replaced:

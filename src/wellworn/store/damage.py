@@ -35,9 +35,6 @@ class Damage:
         self._lock = threading.Lock()
         self._rows: dict[str, str] = {}
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     def note(self, row: str, problem: object) -> None:
         with self._lock:
             if row in self._rows:
@@ -66,20 +63,15 @@ class Damage:
         return found
 
 
-def fits(row: Sequence[Any], columns: tuple[Types, ...]) -> bool:
-    """Whether every value is of a type that its column holds; SQLite itself keeps anything anywhere."""
-    return _fits(tuple(map(type, row)), columns)
-
-
 def checked(row: tuple[Any, ...], columns: tuple[Types, ...]) -> tuple[Any, ...]:
-    """The row, whose values must be of the types of its columns."""
-    if not fits(row, columns):
+    """The row, whose values must be of the types of its columns; SQLite itself keeps anything anywhere."""
+    if not _fit(tuple(map(type, row)), columns):
         raise TypeError("a column holds a value of another type")
     return row
 
 
 @lru_cache(maxsize=512)
-def _fits(types: Types, columns: tuple[Types, ...]) -> bool:
+def _fit(types: Types, columns: tuple[Types, ...]) -> bool:
     return len(types) == len(columns) and all(one in allowed for one, allowed in zip(types, columns, strict=True))
 
 

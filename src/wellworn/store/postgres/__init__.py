@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from wellworn.core.errors import InvalidInput, WrongKey
+from wellworn.core.errors import WrongKey
 from wellworn.store.port import Flaw, Removed, StoreReader, TermRows, Vector
 from wellworn.store.postgres.connection import Address, ConnectionLost, Pool
 from wellworn.store.postgres.db import Numbers, PostgresDb
@@ -85,8 +85,6 @@ class PostgresStore(SqlStore):
     remote = searches_large = True
 
     def __init__(self, url: str, *, durability: str = "full", key: Key | None = None) -> None:
-        if durability not in ("full", "normal"):
-            raise InvalidInput("durability", f"{durability!r} is unknown", "use one of full, normal")
         super().__init__()
         address = Address(url)
         self._secret = key_of(key)

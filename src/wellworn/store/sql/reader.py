@@ -144,7 +144,8 @@ class SqlReader(StoreReader):
         ((seq, width),) = head
         rows = whole_page(found, vector_bytes := 4 * (width or 0))
         if rows is None:
-            rows = self.damage.read(found, partial(slim_from, vector_bytes=vector_bytes), convert.index_name)
+            make = partial(slim_from, vector_bytes=vector_bytes)
+            rows = self.damage.read(found, make, lambda row: f"index record {row[0]}")
         return Delta(seq=seq, rows=rows, removed=[no for (no,) in removed])
 
     def counts(self, partitions: Sequence[Partition], *, only: Sequence[str] = ()) -> dict[str, int]:

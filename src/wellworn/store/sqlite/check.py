@@ -133,12 +133,11 @@ _DEFAULTS: dict[str, Any] = {
     "kind": "note",
     "state": "active",
     "trust": "untrusted",
-    "turn_refs": "[]",
-    "tags": "[]",
     "metadata": "{}",
     "source": "repair",
     "role": "user",
 }
+_JSON_TYPES = {"turn_refs": list, "tags": list, "metadata": dict}
 _TIMES = ("at", "created_at", "updated_at", "valid_from")
 _DROPPED: dict[str, tuple[str, Callable[[tuple[Any, ...]], object]]] = {
     "replaced": (
@@ -198,22 +197,20 @@ def _readable(make: Callable[[tuple[Any, ...]], object], row: Sequence[Any]) -> 
 
 def _fixed(row: dict[str, Any]) -> dict[str, Any]:
     """The row with defaults for what cannot be read."""
-    times = [value for name in _TIMES if _is_time(value := row.get(name))]
+    first = next((value for name in _TIMES if _is_time(value := row.get(name))), 0)
     for name, value in row.items():
-        if isinstance(value, bytes) and name not in ("turn_refs", "tags", "metadata"):
+        if isinstance(value, bytes) and name not in _JSON_TYPES:
             row[name] = value = value.decode("utf-8", "replace")
-        if name in _TIMES:
-            row[name] = value if _is_time(value) else (times or [0])[0]
-        elif name == "valid_to":
-            row[name] = value if _is_time(value) else None
-        elif name in ("turn_refs", "tags", "metadata"):
-            row[name] = value if isinstance(_json(value), dict if name == "metadata" else list) else _DEFAULTS[name]
-        elif name == "confidence" or name in ("thread", "position") or name.endswith(("count", "repeats", "number")):
-            row[name] = (
-                value if isinstance(value, int | float) else None if name in convert.MAYBE else _DEFAULTS.get(name, 0)
-            )
-        elif not isinstance(value, str) and name not in ("id", "text"):
-            row[name] = None if name in convert.MAYBE else _DEFAULTS.get(name, "")
+        default: Any = ""
+        sound = isinstance(value, str) or name in ("id", "text")
+        if name in (*_TIMES, "valid_to"):
+            sound, default = _is_time(value), first
+        elif name in _JSON_TYPES:
+            sound, default = isinstance(_json(value), _JSON_TYPES[name]), "[]"
+        elif name in ("confidence", "thread", "position") or name.endswith(("count", "repeats", "number")):
+            sound, default = isinstance(value, int | float), 0
+        if not sound:
+            row[name] = None if name in convert.MAYBE else _DEFAULTS.get(name, default)
     return row
 
 

@@ -24,7 +24,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from wellworn.core.errors import InvalidInput, StoreBusy, StoreClosed, StoreCorrupt, StoreError
+from wellworn.core.errors import StoreBusy, StoreClosed, StoreCorrupt, StoreError
 from wellworn.core.locks import patience_left
 from wellworn.store.sqlite.db import SqliteDb, translated, translation
 from wellworn.store.sqlite.driver import PLAIN_HEADER, connect, raw_key, salt_of
@@ -47,8 +47,6 @@ class Connections:
     """The connections of one open file in this process. A forked child gets its own."""
 
     def __init__(self, path: Path, *, durability: str, secret: bytes | None = None) -> None:
-        if durability not in _SYNCHRONOUS:
-            raise InvalidInput("durability", f"{durability!r} is unknown", f"use one of {', '.join(_SYNCHRONOUS)}")
         self._path = path
         self._synchronous = _SYNCHRONOUS[durability]
         self._closed = False
