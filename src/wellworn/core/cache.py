@@ -64,9 +64,6 @@ class LruCache(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def __contains__(self, key: K) -> bool:
-        return key in self._values
-
     def __iter__(self) -> Iterator[K]:
         with self._lock:
             return iter(list(self._values))

@@ -332,37 +332,31 @@ class Queue:
 
     def settle(self, job: Job) -> Job | None:
         """The job after its handler returned, finished here if the handler did not; None when it is gone."""
-        with self.store.transact(tenant=job.partition.tenant) as tx:
-            try:
-                return self.finish(tx, job)
-            except errors.LeaseLost:
-                return find_job(tx, job.partition, job.kind, job.key)
+        return self._end(job, "done", error="", result={})
 
     def fail(self, job: Job, error: BaseException) -> Job | None:
         """End an attempt: the job waits, or is dead when it has had its attempts or another one is of no use.
 
         Returns the job as it stands then; a job that is no longer this claim's stays as it is, None when it is gone.
         """
-        now = self._clock()
-        due_at = now + timedelta(seconds=self._backoff.wait_s(job))
+        due_at = self._clock() + timedelta(seconds=self._backoff.wait_s(job))
         dead = is_permanent(error) or job.attempts >= self._max_attempts
-        with self.store.transact(tenant=job.partition.tenant) as tx:
-            try:
-                held = self.held(tx, job)
-            except errors.LeaseLost:
-                return find_job(tx, job.partition, job.kind, job.key)
-            changes = {"error": told(error), "due_at": held.due_at if dead else due_at}
-            failed = _ended(held, "dead" if dead else "queued", now, **changes)
-            put_job(tx, failed)
-        return failed
+        changes = {"error": told(error)} if dead else {"error": told(error), "due_at": due_at}
+        return self._end(job, "dead" if dead else "queued", **changes)
 
     def release(self, job: Job) -> None:
         """Give a job back that was broken off, to be claimed at once; nothing when it is no longer this claim's."""
+        self._end(job, "queued")
+
+    def _end(self, job: Job, state: JobState, **changes: Any) -> Job | None:  # any field of Job
+        """The job in this state if it is still this claim's, else as it stands; None when it is gone."""
         with self.store.transact(tenant=job.partition.tenant) as tx:
             try:
-                put_job(tx, _ended(self.held(tx, job), "queued", self._clock()))
+                ended = _ended(self.held(tx, job), state, self._clock(), **changes)
             except errors.LeaseLost:
-                return
+                return find_job(tx, job.partition, job.kind, job.key)
+            put_job(tx, ended)
+        return ended
 
     def prune(self, days: float, *, tenants: Sequence[str] | None = None) -> int:
         """Drop jobs of these tenants that were done more than so many days ago, in whatever process; returns how many.

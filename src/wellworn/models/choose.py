@@ -189,6 +189,7 @@ def _one_embedder(spec: EmbedderSpec) -> Embedder:
 
 
 def _named_embedder(spec: str) -> Embedder:
+    named: dict[str, Callable[[], Embedder]] = {"static": StaticEmbedder, "minilm": minilm, "hash": HashEmbedder}
     providers: dict[str, Callable[[str], Embedder]] = {
         "onnx": OnnxEmbedder,
         "fastembed": FastembedEmbedder,
@@ -196,12 +197,8 @@ def _named_embedder(spec: str) -> Embedder:
         "openai": lambda model: OpenAIEmbedder(**_at_address(model)),
     }
     provider, _, model = spec.partition(":")
-    if spec == "static":
-        return StaticEmbedder()
-    if spec == "minilm":
-        return minilm()
-    if spec == "hash":
-        return HashEmbedder()
+    if spec in named:
+        return named[spec]()
     if provider == "hash" and model.isdecimal() and int(model) > 0:
         return HashEmbedder(int(model))
     if provider in providers and model.strip():

@@ -252,16 +252,7 @@ class FastembedEmbedder(EmbedderBase):
     """
 
     def __init__(self, model: str, **options: Any) -> None:  # Any: whatever fastembed takes
-        try:
-            from fastembed import TextEmbedding
-        except ImportError as error:
-            raise MissingExtra(f"the embedder 'fastembed:{model}'", "fastembed") from error
-        try:
-            self._model = TextEmbedding(model, **options)
-        except Exception as error:  # also kinds of onnxruntime and of the network
-            raise EmbeddingFailed(
-                f"fastembed cannot load {model!r}: check the name, or download it where there is a network"
-            ) from error
+        self._model = _loaded("fastembed", "TextEmbedding", model, **options)
         super().__init__(f"fastembed:{model}")
 
     def _ask(self, texts: list[str], *, query: bool) -> npt.ArrayLike:
@@ -279,7 +270,7 @@ class SentenceTransformersEmbedder(EmbedderBase):
     # Any: a SentenceTransformer, whose package is optional.
     def __init__(self, model: str | Any, *, name: str | None = None) -> None:
         if isinstance(model, str):
-            name, model = name or model, _load(model)
+            name, model = name or model, _loaded("sentence-transformers", "SentenceTransformer", model)
         if not name:
             raise InvalidInput(
                 "name", "a loaded model does not know its name", "give one, as in name='all-MiniLM-L6-v2'"
@@ -296,14 +287,15 @@ class SentenceTransformersEmbedder(EmbedderBase):
         return answer
 
 
-def _load(model: str) -> Any:
+def _loaded(package: str, kind: str, model: str, **options: Any) -> Any:
+    """A model of a package, which is also the name of the extra."""
     try:
-        from sentence_transformers import SentenceTransformer
+        make = getattr(importlib.import_module(package.replace("-", "_")), kind)
     except ImportError as error:
-        raise MissingExtra(f"the embedder 'sentence-transformers:{model}'", "sentence-transformers") from error
+        raise MissingExtra(f"the embedder '{package}:{model}'", package) from error
     try:
-        return SentenceTransformer(model)
-    except (OSError, ValueError) as error:
+        return make(model, **options)
+    except Exception as error:  # also kinds of onnxruntime and of the network
         raise EmbeddingFailed(
-            f"sentence-transformers cannot load {model!r}: check the name, or download it where there is a network"
+            f"{package} cannot load {model!r}: check the name, or download it where there is a network"
         ) from error

@@ -97,7 +97,8 @@ class StaticModel:
         self.words = WordTokens(tokenizer_file)
 
     def token_ids(self, texts: Sequence[str]) -> Iterator[list[int]]:
-        found = [self.words.ids(well_formed(text)) for text in texts]
+        texts = [well_formed(text) for text in texts]
+        found = [self.words.ids(text) for text in texts]
         others = [text for text, ids in zip(texts, found, strict=True) if ids is None]
         split = iter(_token_ids(self._tokenizer, others) if others else [])
         return (next(split) if ids is None else ids for ids in found)
@@ -166,14 +167,11 @@ class WordTokens:
             yield from (self._vocab[f"<0x{byte:02X}>"] for byte in piece.encode())
 
 
-def _token_ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
-    try:
-        if len(texts) == 1:  # stays on this thread: a query never wakes the tokenizer's pool
-            return [tokenizer.encode(texts[0], add_special_tokens=False).ids]
-        encode = getattr(tokenizer, "encode_batch_fast", tokenizer.encode_batch)  # without offsets
-        return [encoding.ids for encoding in encode(list(texts), add_special_tokens=False)]
-    except TypeError:  # what tokenizers raises for a lone surrogate
-        return _token_ids(tokenizer, [well_formed(text) for text in texts])
+def _token_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
+    if len(texts) == 1:  # stays on this thread: a query never wakes the tokenizer's pool
+        return [tokenizer.encode(texts[0], add_special_tokens=False).ids]
+    encode = getattr(tokenizer, "encode_batch_fast", tokenizer.encode_batch)  # without offsets
+    return [encoding.ids for encoding in encode(texts, add_special_tokens=False)]
 
 
 def _package_folder() -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,10 @@ import numpy as np
 from wellworn.core.errors import WrongKey
 from wellworn.store.port import Flaw, Removed, StoreReader, TermRows, Vector
 from wellworn.store.postgres.connection import Address, ConnectionLost, Pool
-from wellworn.store.postgres.db import Numbers, PostgresDb
+from wellworn.store.postgres.db import Numbers
 from wellworn.store.postgres.schema import migrate
 from wellworn.store.postgres.seal import put_key, sealer_of
 from wellworn.store.sql import SqlStore
-from wellworn.store.sqlite import SqliteStore
 from wellworn.store.sqlite.check import ORPHANS
 from wellworn.store.sqlite.driver import Key, key_of
 
@@ -83,40 +81,32 @@ class PostgresStore(SqlStore):
     """A memory in one schema of a Postgres database. Several threads, processes and machines may use it at once."""
 
     remote = searches_large = True
+    _connections: Pool
 
     def __init__(self, url: str, *, durability: str = "full", key: Key | None = None) -> None:
         super().__init__()
         address = Address(url)
         self._secret = key_of(key)
         self.location = address.name
-        self._pool = Pool(address, durability=durability)
+        self._connections = Pool(address, durability=durability)
         self._precision = _HALF if address.half else _FULL
         self._made: dict[int, tuple[str, str, str, int]] = {}
         """How the vectors of a partition are indexed."""
         try:
-            migrate(self._pool, address.schema)
-            with self._pool.migrating() if key is not None else self._pool.reading() as db:
-                self._pool.sealer = sealer_of(db, key, self.location)
-            self.encrypted = self._pool.sealer.on
-            with self._reading() as db:
+            migrate(self._connections, address.schema)
+            with self._connections.migrating() if key is not None else self._connections.reading() as db:
+                self._connections.sealer = sealer_of(db, key, self.location)
+            self.encrypted = self._connections.sealer.on
+            with self._connections.reading() as db:
                 hidden = db.ask("SELECT no FROM partitions WHERE hidden")
             for (number,) in hidden:  # a crash left it half removed
                 self.clear_hidden(number)
         except BaseException:
-            self._pool.close()
+            self._connections.close()
             raise
 
-    def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[PostgresDb]:
-        return self._pool.snapshot() if snapshot else self._pool.reading()
-
-    def _writing(self, tenant: str | None = None) -> AbstractContextManager[PostgresDb]:
-        return self._pool.writing(tenant)
-
-    def _translated(self) -> AbstractContextManager[None]:
-        return self._pool.translated()
-
     def clear_hidden(self, number: int) -> Removed:
-        with self._pool.tending(number) as db:
+        with self._connections.tending(number) as db:
             return Removed() if db is None else self._clear(number)
 
     # -- large partitions ----------------------------------------------------------------------------------------
@@ -126,7 +116,7 @@ class PostgresStore(SqlStore):
         kind, operators, _, widest = self._precision
         if model is None or model.width > widest:
             return False
-        with self._pool.tending(partition_no) if make else self._pool.reading() as db:
+        with self._connections.tending(partition_no) if make else self._connections.reading() as db:
             if db is None:
                 return False
             near, where = f"near_{int(partition_no)}_{model.width}", _indexed(partition_no, model.width)
@@ -148,7 +138,9 @@ class PostgresStore(SqlStore):
         return True
 
     def vectors(self, nos: Sequence[int]) -> dict[int, Vector]:
-        with self._pool.reading() as db:  # in one value each width: rows of their own took longer than finding them
+        with (
+            self._connections.reading() as db
+        ):  # in one value each width: rows of their own took longer than finding them
             groups = db.ask(_VECTORS, (Numbers(nos),))
         found: dict[int, Vector] = {}
         for entries, blob in groups:  # a vector is sent as two short numbers, then its own
@@ -163,7 +155,7 @@ class PostgresStore(SqlStore):
         # Numbers are written out, so that the planner sees which index it is. Rows that are given are compared exactly.
         where, order = _indexed(partition_no, len(vector)), self._order(partition_no, len(vector))
         values: list[object] = []
-        with self._pool.reading() as db:
+        with self._connections.reading() as db:
             if among is not None:
                 where += " AND entry = ANY(?)"
                 order = "vector <#> ?"
@@ -187,7 +179,7 @@ class PostgresStore(SqlStore):
     ) -> TermRows:
         here, product = f"partition = {int(partition_no)}", "0"
         rows, values = list[str](), list[Any]()
-        with self._pool.reading() as db:
+        with self._connections.reading() as db:
             if vector is not None:
                 product = f"CASE WHEN vector_dims(vector) = {len(vector)} THEN -(vector <#> ?) END"
                 values.append(db.vector(vector))
@@ -207,13 +199,13 @@ class PostgresStore(SqlStore):
         return TermRows(*(array.astype(array.dtype.newbyteorder("=")) for array in arrays))
 
     def frequent_terms(self, partition_no: int, more_than: int) -> dict[int, int]:
-        with self._pool.reading() as db:
+        with self._connections.reading() as db:
             found = db.ask(_FREQUENT, (partition_no, more_than))
         return {int.from_bytes(bytes.fromhex(word), "little"): count for word, count in found}
 
     def check(self, *, mend: bool = False) -> list[Flaw]:
         self.damage.clear()
-        with self._pool.writing() if mend else self._pool.snapshot() as db:
+        with self._connections.writing() if mend else self._connections.snapshot() as db:
             found = [
                 Flaw(check=check, subject=f"row {subject}", problem=problem, repairable=True)
                 for check, (problem, column, where, _) in _CHECKS.items()
@@ -229,27 +221,24 @@ class PostgresStore(SqlStore):
         secret = key_of(key)
         if secret is None or not self.encrypted:
             raise WrongKey("only an encrypted store can be given another key in place")
-        with self._pool.writing() as db:
-            put_key(db, secret, self._pool.sealer.data_key)
+        with self._connections.writing() as db:
+            put_key(db, secret, self._connections.sealer.data_key)
         self._secret = secret
 
     def copy_to(self, path: Path) -> int:
         from wellworn.store.postgres.copy import copy
 
-        with self._pool.snapshot() as db:
+        with self._connections.snapshot() as db:
             return copy(db, path, self._secret)
-
-    def like(self, path: Path) -> SqliteStore:
-        return SqliteStore(path, durability="normal", key=self._secret)
 
     def scrub(self) -> bool:
         """Always False: Postgres overwrites what was removed when it needs the place, and keeps it in its own log and
         backups until those are gone."""
-        self._pool.check_open()
+        self._connections.check_open()
         return False
 
     def close(self) -> None:
-        self._pool.close()
+        self._connections.close()
 
 
 def _again(read: Callable[..., Any]) -> Callable[..., Any]:

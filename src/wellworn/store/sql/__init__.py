@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol
 
 from wellworn.store.damage import Damage
 from wellworn.store.port import Removed, Store, StoreReader, Tx
@@ -16,35 +17,51 @@ from wellworn.store.sql.reader import SqlReader
 from wellworn.store.sql.tx import SqlTx
 
 
+class SqlConnections(Protocol):
+    """The connections of an open store."""
+
+    def reading(self) -> AbstractContextManager[Db]:
+        """A connection that sees committed data."""
+
+    def snapshot(self) -> AbstractContextManager[Db]:
+        """Like `reading`, with every query seeing the same moment."""
+
+    def writing(self, tenant: str | None = None) -> AbstractContextManager[Db]:
+        """One write transaction, alone in its tenant or in the store; rolled back when the block raises."""
+
+    def translated(self) -> AbstractContextManager[None]:
+        """Errors of the driver as those of a store."""
+
+
 class SqlStore(SqlReader, Store):
     """What the engines' stores share."""
+
+    _connections: SqlConnections
+    _secret: bytes | None
 
     def __init__(self) -> None:
         self.damage = Damage()
 
-    @abstractmethod
-    def _writing(self, tenant: str | None = None) -> AbstractContextManager[Db]:
-        """One write transaction, alone in its tenant or in the store; rolled back when the block raises."""
-
-    @abstractmethod
-    def _translated(self) -> AbstractContextManager[None]:
-        """Errors of the driver as those of a store."""
+    def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[Db]:
+        return self._connections.snapshot() if snapshot else self._connections.reading()
 
     def transact(self, *, tenant: str | None = None) -> AbstractContextManager[Tx]:
-        return _Transaction(self._writing(tenant), self.damage, tenant)
+        return _Transaction(self._connections.writing(tenant), self.damage, tenant)
 
     @contextmanager
     def snapshot(self) -> Iterator[StoreReader]:
-        with self._reading(snapshot=True) as db:
-            yield _Snapshot(db, self.damage, self._translated)
+        with self._connections.snapshot() as db:
+            yield _Snapshot(db, self.damage, self._connections.translated)
 
     @abstractmethod
     def copy_to(self, path: Path) -> int:
         """Write one moment of the store to a new SQLite file, encrypted as this one is; returns its number of entries."""
 
-    @abstractmethod
     def like(self, path: Path) -> SqlStore:
         """The store in such a file, with the same key."""
+        from wellworn.store.sqlite import SqliteStore
+
+        return SqliteStore(path, durability="normal", key=self._secret)
 
     def damaged(self) -> dict[str, str]:
         return self.damage.rows()
@@ -53,7 +70,7 @@ class SqlStore(SqlReader, Store):
         """Remove a hidden partition in short transactions."""
         removed = Removed()
         while True:
-            with self._writing() as db:
+            with self._connections.writing() as db:
                 part = SqlTx(db, self.damage).clear_slice(number)
             if part is None:
                 return removed

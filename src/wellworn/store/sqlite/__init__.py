@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from wellworn.store.port import Flaw, Removed
 from wellworn.store.sql import SqlStore
 from wellworn.store.sqlite.check import check_tables, mend_tables
 from wellworn.store.sqlite.connection import Connections
-from wellworn.store.sqlite.db import HIDDEN, SqliteDb, is_left_behind, translated
+from wellworn.store.sqlite.db import HIDDEN, is_left_behind, translated
 from wellworn.store.sqlite.driver import Key, connect, explained, key_of
 from wellworn.store.sqlite.schema import STALE_INDEX
 
@@ -36,6 +36,8 @@ class SqliteStore(SqlStore):
     The path `:memory:` stands for a private temporary file that is deleted when the store is closed, or with the
     process. It is a real file because only a file gives readers a snapshot while somebody writes.
     """
+
+    _connections: Connections
 
     def __init__(self, path: str | Path, *, durability: str = "full", key: Key | None = None) -> None:
         super().__init__()
@@ -61,7 +63,7 @@ class SqliteStore(SqlStore):
 
     @property
     def stale_index(self) -> bool:
-        with self._reading() as db:
+        with self._connections.reading() as db:
             return db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (STALE_INDEX,)).fetchone() is not None
 
     @stale_index.setter
@@ -70,18 +72,9 @@ class SqliteStore(SqlStore):
             with self._connections.writing() as db:
                 db.execute(f"DROP TABLE IF EXISTS {STALE_INDEX}")
 
-    def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[SqliteDb]:
-        return self._connections.snapshot() if snapshot else self._connections.reading()
-
-    def _writing(self, tenant: str | None = None) -> AbstractContextManager[SqliteDb]:
-        return self._connections.writing()
-
-    def _translated(self) -> AbstractContextManager[None]:
-        return translated()
-
     def _hidden(self) -> list[int]:
         """Partitions that a crash left half removed."""
-        with self._reading() as db:
+        with self._connections.reading() as db:
             rows = db.execute("SELECT no, layer FROM partitions WHERE tenant = ?", (HIDDEN,)).fetchall()
         return [no for no, by in rows if is_left_behind(by, alone=self._connections.alone)]
 
@@ -98,18 +91,15 @@ class SqliteStore(SqlStore):
                 mended = mend_tables(db)
             self._connections.accept_loss()
             return [*missing, *mended]
-        with self._reading(snapshot=True) as db:
+        with self._connections.snapshot() as db:
             return [*missing, *check_tables(db)]
 
     def copy_to(self, path: Path) -> int:
-        with self._reading() as db:
+        with self._connections.reading() as db:
             db.execute("VACUUM INTO ?", (str(path),))
         path.chmod(0o600)
         with closing(connect(path, self._secret)) as copy, translated():
             return int(copy.execute("SELECT count(*) FROM entries").fetchone()[0])
-
-    def like(self, path: Path) -> SqliteStore:
-        return SqliteStore(path, durability="normal", key=self._secret)
 
     def salvage_to(self, path: Path) -> Salvaged:
         """Copy what is readable of a damaged file into a new one."""

@@ -149,13 +149,15 @@ class Connections:
                     self.check_open()
                     self._start()
 
-    def writing(self) -> AbstractContextManager[SqliteDb]:
-        """One write transaction, serialised over threads and processes; rolled back when the block raises."""
+    def writing(self, tenant: str | None = None) -> AbstractContextManager[SqliteDb]:
+        """One write transaction, serialised over threads, processes and tenants; rolled back when the block raises."""
         return _Use(self, writes=True)
 
     def reading(self) -> AbstractContextManager[SqliteDb]:
         """A connection that sees committed data."""
         return _Use(self, writes=False)
+
+    translated = staticmethod(translated)
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteDb]:
