@@ -90,7 +90,7 @@ class Address:
 
 
 class Pool:
-    """The connections of one open store in this process. A forked child begins with none."""
+    """See `store.sql.SqlConnections`; of one open store in this process. A forked child begins with none."""
 
     def __init__(self, address: Address, *, durability: str) -> None:
         self._address = address
@@ -204,7 +204,6 @@ class Pool:
 
     @contextmanager
     def reading(self) -> Iterator[PostgresDb]:
-        """A connection that sees committed data."""
         connection = self._take()
         try:
             with self.translated():
@@ -214,21 +213,17 @@ class Pool:
 
     @contextmanager
     def snapshot(self) -> Iterator[PostgresDb]:
-        """Like `reading`, with every query seeing the same moment."""
         with self.reading() as db:
             # BEGIN alone does not fix the moment
             db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1")
             try:
                 yield db
             finally:
-                _end(db, "ROLLBACK")
+                _roll_back(db)
 
     @contextmanager
     def writing(self, tenant: str | None = None) -> Iterator[PostgresDb]:
-        """One write transaction, alone in its tenant or in the schema; rolled back when the block raises.
-
-        Threads of this process wait here, so that they do not hold connections.
-        """
+        """Threads of this process wait here, so that they do not hold connections."""
         me, writing = threading.get_ident(), self._writing  # a fork replaces it
         if me in writing:
             raise StoreError("a transaction is open in this thread already")
@@ -245,7 +240,7 @@ class Pool:
                     yield connection
                     self._commit_block(connection)
             finally:
-                _end(connection, "ROLLBACK")
+                _roll_back(connection)
                 self._give_back(connection)
         finally:
             writing.discard(me)
@@ -262,7 +257,7 @@ class Pool:
                 return connection
             except BaseException:
                 dead = connection.closed
-                _end(connection, "ROLLBACK")
+                _roll_back(connection)
                 self._give_back(connection)
                 if last or not dead:
                     raise
@@ -299,7 +294,7 @@ class Pool:
                 yield db
                 db.execute("COMMIT")
             finally:
-                _end(db, "ROLLBACK")
+                _roll_back(db)
 
     @contextmanager
     def tending(self, number: int) -> Iterator[PostgresDb | None]:
@@ -368,11 +363,11 @@ def _lives(connection: PostgresDb) -> bool:
     return True
 
 
-def _end(connection: PostgresDb, how: str) -> None:
-    """End a transaction that is still open."""
+def _roll_back(connection: PostgresDb) -> None:
+    """If a transaction is still open."""
     if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
         with suppress(psycopg.Error):
-            connection.execute(how)
+            connection.execute("ROLLBACK")
 
 
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()

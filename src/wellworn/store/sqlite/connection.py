@@ -44,7 +44,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Connections:
-    """The connections of one open file in this process. A forked child gets its own."""
+    """See `store.sql.SqlConnections`; of one open file in this process. A forked child gets its own."""
 
     def __init__(self, path: Path, *, durability: str, secret: bytes | None = None) -> None:
         self._path = path
@@ -150,18 +150,16 @@ class Connections:
                     self._start()
 
     def writing(self, tenant: str | None = None) -> AbstractContextManager[SqliteDb]:
-        """One write transaction, serialised over threads, processes and tenants; rolled back when the block raises."""
+        """Serialised over threads, processes and tenants."""
         return _Use(self, writes=True)
 
     def reading(self) -> AbstractContextManager[SqliteDb]:
-        """A connection that sees committed data."""
         return _Use(self, writes=False)
 
     translated = staticmethod(translated)
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteDb]:
-        """Like `reading`, with every query seeing the same moment."""
         with self.reading() as connection:
             connection.execute("BEGIN")
             connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # BEGIN alone does not fix the moment
