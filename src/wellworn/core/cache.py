@@ -15,7 +15,7 @@ V = TypeVar("V")
 class LruCache(Generic[K, V]):
     """Safe to share between threads, and free again in the child of a fork."""
 
-    def __init__(self, limit: int, *, size_of: Callable[[V], int] | None = None) -> None:
+    def __init__(self, limit: int, *, size_of: Callable[[V], int] = lambda _: 1) -> None:
         self._limit = limit
         self._size_of = size_of
         self._values: OrderedDict[K, V] = OrderedDict()
@@ -46,7 +46,7 @@ class LruCache(Generic[K, V]):
             for key, value in values.items():
                 self._drop(key)
                 self._values[key] = value
-                self._size += self._sized(value)
+                self._size += self._size_of(value)
             while self._size > self._limit:
                 self._drop(next(iter(self._values)))
 
@@ -68,11 +68,8 @@ class LruCache(Generic[K, V]):
         with self._lock:
             return iter(list(self._values))
 
-    def _sized(self, value: V) -> int:
-        return 1 if self._size_of is None else self._size_of(value)
-
     def _drop(self, key: K) -> V | None:
         value = self._values.pop(key, None)
         if value is not None:
-            self._size -= self._sized(value)
+            self._size -= self._size_of(value)
         return value

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from types import TracebackType
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -117,7 +116,5 @@ class ForkLock:
             self._pid, self._lock = os.getpid(), threading.Lock()
         self._lock.acquire()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._lock.release()

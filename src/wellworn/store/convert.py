@@ -6,7 +6,6 @@ Times are microseconds since 1970, lists and objects JSON. A row that is damaged
 from __future__ import annotations
 
 import json
-import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -261,24 +260,39 @@ SELECT r.no, r.tenant, r.partition, r.kind, r.key, r.state, r.session, r.due_at,
 r.blob, r.rows
 FROM records r
 """
-_RECORD_TYPES = (
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+_RECORD = (
     *(INT, TEXT, INT + NONE, TEXT, TEXT + NONE, TEXT, TEXT + NONE, INT + NONE, INT, INT, TEXT, TEXT),
     *(BLOB + NONE, (bytes, list, *NONE)),
 )
-_RECORD = dict(zip(re.findall(r"r\.(\w+)", SELECT_RECORD), _RECORD_TYPES, strict=True))
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def record_from(row: tuple[Any, ...], partition: Partition | None) -> Record:
     """The record of a row selected with `SELECT_RECORD`."""
-    values = _fields(row, _RECORD, ("due_at", "created_at", "updated_at"))
-    body, names, rows = values["body"], list_from(values["names"]), values["rows"]
-    body = {} if body == "{}" else json_from(body)
-    if type(body) is not dict or type(names) is not list or (type(rows) is bytes and len(rows) % 8):
+    no, tenant, _, kind, key, state, session, due_at, created_at, updated_at, names, body, blob, rows = checked(
+        row, _RECORD
+    )
+    about, named = {} if body == "{}" else json_from(body), list_from(names)
+    if type(about) is not dict or type(named) is not list or (type(rows) is bytes and len(rows) % 8):
         raise TypeError("its body, names or rows are of another type")
-    rows = numbers_from(rows) if type(rows) is bytes else tuple(rows or ())
-    values |= {"partition": partition, "key": values["key"] or "", "names": tuple(names), "rows": rows, "body": body}
-    return filled(Record, **values)
+    created = from_micros(created_at)
+    return filled(
+        Record,
+        no=no,
+        tenant=tenant,
+        partition=partition,
+        kind=kind,
+        key=key or "",
+        state=state,
+        session=session,
+        due_at=None if due_at is None else from_micros(due_at),
+        created_at=created,
+        updated_at=created if updated_at == created_at else from_micros(updated_at),
+        names=tuple(named),
+        rows=numbers_from(rows) if type(rows) is bytes else tuple(rows or ()),
+        body=about,
+        blob=blob,
+    )
 
 
 def body_of(record: Record) -> str:

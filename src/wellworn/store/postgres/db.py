@@ -242,9 +242,23 @@ class PostgresDb(psycopg.Connection[Row]):
 _HEAD = struct.Struct(">HH")
 _ARRAY = struct.Struct(">iiIii")
 """Dimensions, whether there are NULLs, type of the items, how many, number of the first."""
+_ITEM = np.dtype([("bytes", ">i4"), ("number", ">i8")])
 _INT8, _INT8_ARRAY = 20, 1016
 _SIZE = struct.Struct(">i")
 _NULL = _SIZE.pack(-1)
+
+
+class Numbers(list[int]):
+    """Row numbers, to be sent as one array; psycopg would look at each of them several times."""
+
+
+class _NumbersDumper(Dumper):
+    format, oid = Format.BINARY, _INT8_ARRAY
+
+    def dump(self, obj: Numbers) -> Buffer:
+        items = np.empty(len(obj), dtype=_ITEM)
+        items["bytes"], items["number"] = 8, obj
+        return _ARRAY.pack(1, 0, _INT8, len(obj), 1) + items.tobytes()
 
 
 class ColumnValues(list[Any]):
@@ -254,13 +268,6 @@ class ColumnValues(list[Any]):
         """`kind` is the number of the type in the database."""
         super().__init__(values)
         self.type, self.kind = type_, kind
-
-
-class Numbers(ColumnValues):
-    """Row numbers."""
-
-    def __init__(self, nos: Sequence[int]) -> None:
-        super().__init__(nos, "bigint", _INT8)
 
 
 class _ColumnDumper(Dumper):
@@ -277,10 +284,6 @@ class _ColumnDumper(Dumper):
             sent = [None if value is None else read(value) for value in obj] if some else [*map(read, obj)]
             items = b"".join([_NULL if item is None else size(len(item)) + item for item in sent])
         return _ARRAY.pack(1, some, obj.kind, len(obj), 1) + items
-
-
-class _NumbersDumper(_ColumnDumper):
-    oid = _INT8_ARRAY
 
 
 class VectorBytes(bytes):

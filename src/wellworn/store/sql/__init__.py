@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Protocol
+from typing import Any, Protocol
 
 from wellworn.store.damage import Damage
 from wellworn.store.port import Removed, Store, StoreReader, Tx
@@ -100,7 +99,5 @@ class _Transaction:
     def __enter__(self) -> Tx:
         return SqlTx(self._writing.__enter__(), self._damage, self._tenant)
 
-    def __exit__(
-        self, type_: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        return self._writing.__exit__(type_, error, trace)
+    def __exit__(self, *error: Any) -> bool | None:  # as the context manager gets it
+        return self._writing.__exit__(*error)
