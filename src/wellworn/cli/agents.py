@@ -31,6 +31,7 @@ from wellworn.core.wellformed import clean_text, counted
 from wellworn.doors import without_secrets
 
 if TYPE_CHECKING:
+    from wellworn.cli import options
     from wellworn.memory import Memory
     from wellworn.tasks import ReasoningBank, TaskResult, Trajectory
 
@@ -106,13 +107,18 @@ def _working(target: Target, llm: str | None = None) -> Iterator[ReasoningBank]:
 @harmless
 def pre_task(
     target: Target,
-    task_id: str | None = None,
-    query: str | None = None,
-    domain: str = "",
-    k: int = 1,
-    llm: str | None = None,
+    task_id: options.TaskId = None,
+    query: options.TaskQuery = None,
+    domain: options.TaskDomain = "",
+    k: options.ItemCount = 1,
+    llm: options.LlmName = None,
 ) -> None:
-    """`wellworn hook pre-task`."""
+    """Print what helps with a task, as a block for its prompt, and record that the task has begun.
+
+    Without --query it reads a JSON object from standard input, as Claude Code gives it to UserPromptSubmit hooks: then it
+    also prints what is known that bears on the prompt, and keeps a prompt that tells something; with --llm it leaves
+    reading that to post-task. Prints nothing if nothing helps. A failing memory is a warning and exit code 0.
+    """
     from wellworn.ingest.pii.find import PLACEHOLDER  # here: numpy counts the threads it may start when it is imported
     from wellworn.ingest.scrub import scrubbed_json
     from wellworn.ingest.terms import content_words
@@ -186,14 +192,19 @@ def _read_prompts(memory: Memory, session: str) -> None:
 @harmless
 def post_task(
     target: Target,
-    task_id: str | None = None,
-    trajectory_file: str | None = None,
-    success: bool | None = None,
-    exit_code: int | None = None,
-    domain: str = "",
-    llm: str | None = None,
+    task_id: options.TaskId = None,
+    trajectory_file: options.TrajectoryFile = None,
+    success: options.TaskSuccess = None,
+    exit_code: options.ExitCode = None,
+    domain: options.TaskDomain = "",
+    llm: options.LlmName = None,
 ) -> None:
-    """`wellworn hook post-task`."""
+    """Judge a task that pre-task began, store what it teaches, and update the items it was given.
+
+    Without --trajectory-file it reads a JSON object from standard input: a trajectory, or what Claude Code gives to
+    Stop hooks, whose transcript is read; then what the user said in the prompts becomes memories, too. A failing memory
+    is a warning and exit code 0.
+    """
     given = read_object(trajectory_file or DASH)
     name = task_id or _word(given, "session_id", "task_id") or "task"
     with _working(target, llm) as bank:
@@ -216,8 +227,12 @@ def post_task(
 
 
 @harmless
-def session_end(target: Target, llm: str | None = None) -> None:
-    """`wellworn hook session-end`."""
+def session_end(target: Target, llm: options.LlmName = None) -> None:
+    """End a session: what its prompts told becomes memories, also where the agent was interrupted before it stopped.
+
+    Reads a JSON object with a session_id from standard input, as Claude Code gives it to SessionEnd hooks. A failing
+    memory is a warning and exit code 0.
+    """
     session = _word(read_object(DASH), "session_id")
     if not session:
         raise InvalidInput("session_id", "is missing", 'pipe in {"session_id": …}')
@@ -305,8 +320,11 @@ class OpenedLater:
                 self._memory.close()
 
 
-def serve_mcp(target: Target, llm: str | None = None) -> None:
-    """`wellworn mcp`."""
+def serve_mcp(target: Target, llm: options.LlmName = None) -> None:
+    """Serve the memory over MCP, on standard input and output.
+
+    Clients start it themselves: `wellworn connect claude-code` writes their settings. It ends when they close its input.
+    """
     if can_ask():
         target.say("Waiting for an MCP client on standard input; `wellworn connect` sets one up.")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from wellworn.cli import agents, options
-from wellworn.cli.options import argument, command, flag, option
+from wellworn.cli.options import argument, command, flag
 from wellworn.cli.target import DEFAULT_DB, FOLDER, Target
 from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.lazy import regex
@@ -135,65 +135,7 @@ def _options(target: Target, place: Path | str) -> list[str]:
 # -- hooks and the MCP server ------------------------------------------------------------------------------------------
 
 hooks = typer.Typer(no_args_is_help=True, help="For agents driven from a shell: before and after a task.")
-
-TaskId = Annotated[str | None, option("--task-id", "ID", "The task; by default the session_id of the input.")]
-TaskDomain = Annotated[str, option("--domain", "DOMAIN", "The task's domain, as web.admin.")]
-
-
-@command(hooks, "pre-task", "hook pre-task --task-id t1 --query 'create a user'")
-def pre_task(
-    target: Target,
-    task_id: TaskId = None,
-    query: Annotated[str | None, option("--query", "TEXT", "The task; by default the prompt of the input.")] = None,
-    domain: TaskDomain = "",
-    k: Annotated[int, flag("--k", "How many items.", min=1)] = 1,
-    llm: options.LlmName = None,
-) -> None:
-    """Print what helps with a task, as a block for its prompt, and record that the task has begun.
-
-    Without --query it reads a JSON object from standard input, as Claude Code gives it to UserPromptSubmit hooks: then it
-    also prints what is known that bears on the prompt, and keeps a prompt that tells something; with --llm it leaves
-    reading that to post-task. Prints nothing if nothing helps. A failing memory is a warning and exit code 0.
-    """
-    agents.pre_task(target, task_id=task_id, query=query, domain=domain, k=k, llm=llm)
-
-
-@command(hooks, "post-task", "hook post-task --task-id t1 --trajectory-file work.json --success")
-def post_task(
-    target: Target,
-    task_id: TaskId = None,
-    trajectory_file: Annotated[
-        str | None, option("--trajectory-file", "PATH", 'The work as JSON; "-" reads standard input.')
-    ] = None,
-    success: Annotated[bool | None, flag("--success/--failure", "How it went; judged if not given.")] = None,
-    exit_code: Annotated[int | None, option("--exit-code", "N", "The exit code of the agent's process.")] = None,
-    domain: TaskDomain = "",
-    llm: options.LlmName = None,
-) -> None:
-    """Judge a task that pre-task began, store what it teaches, and update the items it was given.
-
-    Without --trajectory-file it reads a JSON object from standard input: a trajectory, or what Claude Code gives to
-    Stop hooks, whose transcript is read; then what the user said in the prompts becomes memories, too. A failing memory
-    is a warning and exit code 0.
-    """
-    given = {"trajectory_file": trajectory_file, "success": success, "exit_code": exit_code}
-    agents.post_task(target, task_id=task_id, domain=domain, llm=llm, **given)
-
-
-@command(hooks, "session-end", "hook session-end")
-def session_end(target: Target, llm: options.LlmName = None) -> None:
-    """End a session: what its prompts told becomes memories, also where the agent was interrupted before it stopped.
-
-    Reads a JSON object with a session_id from standard input, as Claude Code gives it to SessionEnd hooks. A failing
-    memory is a warning and exit code 0.
-    """
-    agents.session_end(target, llm)
-
-
-@command(app, "mcp", "mcp --user ada", panel="Agents")
-def mcp(target: Target, llm: options.LlmName = None) -> None:
-    """Serve the memory over MCP, on standard input and output.
-
-    Clients start it themselves: `wellworn connect claude-code` writes their settings. It ends when they close its input.
-    """
-    agents.serve_mcp(target, llm)
+command(hooks, "pre-task", "hook pre-task --task-id t1 --query 'create a user'")(agents.pre_task)
+command(hooks, "post-task", "hook post-task --task-id t1 --trajectory-file work.json --success")(agents.post_task)
+command(hooks, "session-end", "hook session-end")(agents.session_end)
+command(app, "mcp", "mcp --user ada", panel="Agents")(agents.serve_mcp)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Annotated, Any, get_type_hints
 
@@ -80,6 +81,15 @@ SummarizerName = Annotated[
     ),
 ]
 
+TaskId = Annotated[str | None, option("--task-id", "ID", "The task; by default the session_id of the input.")]
+TaskQuery = Annotated[str | None, option("--query", "TEXT", "The task; by default the prompt of the input.")]
+TaskDomain = Annotated[str, option("--domain", "DOMAIN", "The task's domain, as web.admin.")]
+ItemCount = Annotated[int, flag("--k", "How many items.", min=1)]
+TrajectoryFile = Annotated[
+    str | None, option("--trajectory-file", "PATH", 'The work as JSON; "-" reads standard input.')
+]
+TaskSuccess = Annotated[bool | None, flag("--success/--failure", "How it went; judged if not given.")]
+ExitCode = Annotated[int | None, option("--exit-code", "N", "The exit code of the agent's process.")]
 
 JsonFlag = Annotated[bool, flag("--json", "Print one JSON document; errors too.", show_default=False)]
 
@@ -127,7 +137,8 @@ def with_shared_options(root: Callable[..., None]) -> Callable[..., None]:
 
 def _signed(run: Callable[..., None], like: Callable[..., None], *, own_from: int, root: bool) -> Callable[..., None]:
     """`run` with the signature that typer should see: the own options of `like`, then the shared ones."""
-    hints = get_type_hints(like, include_extras=True)
+    here = {"options": sys.modules[__name__]}  # `agents` does without this module
+    hints = get_type_hints(like, localns=here, include_extras=True)
     own = [
         p.replace(annotation=hints[p.name], kind=inspect.Parameter.KEYWORD_ONLY)
         for p in list(inspect.signature(like).parameters.values())[own_from:]
