@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from wellworn import AccessDenied, Client, Memory, ServiceFailed, StoreBusy
-from wellworn.cli import serve
+from wellworn.server.access import is_loopback
 
 from .conftest import ME, WAIT_S
 
@@ -153,7 +153,7 @@ def test_bound_elsewhere_it_shows_a_first_key_once_and_asks_for_it(tmp_path: Pat
     ("host", "is_local"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("::", False)]
 )
 def test_only_loopback_needs_no_key(host: str, is_local: bool) -> None:
-    assert serve.is_loopback(host) is is_local
+    assert is_loopback(host) is is_local
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import ipaddress
 import os
 import socket
 import sys
@@ -76,6 +75,7 @@ def serve(
         import uvicorn
         from uvicorn.config import LOGGING_CONFIG
 
+        from wellworn.server.access import is_loopback
         from wellworn.server.app import build_app
         from wellworn.server.guard import LOOPBACK, Rules, log_as_json
         from wellworn.server.service import MemoryService
@@ -148,14 +148,6 @@ def _trusted(issuer: str, audience: str, claims: list[str], tenant: str) -> Oidc
         if not what or not name:
             raise InvalidInput("--claim", f"{what!r} names no claim", "as in --claim team=groups")
     return OidcSettings(issuer=issuer, audience=audience, tenant=tenant, claims={what: name for what, _, name in pairs})
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only programs of this machine can reach the address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def listen(host: str, port: int) -> socket.socket:

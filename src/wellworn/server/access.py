@@ -429,15 +429,19 @@ def _document(http: Any, url: str, until: float) -> dict[str, Any]:  # an httpx.
     return found
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only programs of this machine can reach the address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def checked_url(name: str, url: str) -> str:
     """An address whose answers can be trusted: https, or this machine."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    try:
-        here = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        here = False
-    if not host or parts.scheme not in ("https", "http") or (parts.scheme == "http" and not here):
+    if not host or parts.scheme not in ("https", "http") or (parts.scheme == "http" and not is_loopback(host)):
         raise InvalidInput(name, f"{url!r:.80} is not an https address", "as in https://login.example.com")
     return url
 

@@ -74,8 +74,7 @@ def export_learning(call: Reader) -> Response:
 def relearn(call: Admin, body: bodies.RelearnBody) -> Response:
     """Learn the tenant's log again, after pairs of a query and the ids of its right entries, if any are given."""
     call.require_tenant("what was learned")
-    with call.service.long():
-        return call.once(lambda: call.memory.learning.relearn(**body.given()))
+    return call.once(lambda: call.memory.learning.relearn(**body.given()), long=True)
 
 
 @care.post("/learning/reset", tags=["learning"], response_model=wire.Counted)
@@ -100,8 +99,7 @@ def share_learning(call: Admin, body: bodies.ShareBody) -> Response:
 @care.post("/learning/practise", tags=["learning"], response_model=wire.Counted)
 def practise(call: Writer, body: bodies.PractiseBody) -> Response:
     """Try every way of searching on questions made from the scope's own entries."""
-    with call.service.long():
-        return call.once(lambda: wire.Counted(count=call.memory.learning.practise(**body.given())))
+    return call.once(lambda: wire.Counted(count=call.memory.learning.practise(**body.given())), long=True)
 
 
 # -- jobs, costs, the audit log ----------------------------------------------------------------------------------------
@@ -122,8 +120,7 @@ def jobs(call: TenantReader, state: str | None = None, limit: Limit = 100) -> Re
 def run_jobs(call: Admin) -> Response:
     """End idle sessions and run every job of the tenant that is due."""
     call.require_tenant("the queue")
-    with call.service.long():
-        return call.once(lambda: wire.Counted(count=call.memory.jobs.run()))
+    return call.once(lambda: wire.Counted(count=call.memory.jobs.run()), long=True)
 
 
 @care.post("/jobs/retry", tags=["jobs"], response_model=wire.Counted)
@@ -179,8 +176,7 @@ def expire(call: Admin, body: bodies.ExpireBody) -> Response:
     """Forget what the policy no longer keeps; a dry run only counts it."""
     call.require_tenant("the policy")
     policy = None if body.policy is None else body.policy.policy()
-    with call.service.long():
-        return call.once(lambda: call.memory.admin.expire(policy=policy, dry_run=body.dry_run))
+    return call.once(lambda: call.memory.admin.expire(policy=policy, dry_run=body.dry_run), long=True)
 
 
 @care.post("/erase", tags=["care"], response_model=SignedReceipt)
@@ -188,8 +184,7 @@ def erase(call: Admin) -> Response:
     """Erase the person (or other home layer) of the scope, with everything derived, and return a signed receipt.
     Whoever is erased must be named."""
     call.require_named()
-    with call.service.long():
-        return call.once(lambda: call.memory.admin.erase())
+    return call.once(lambda: call.memory.admin.erase(), long=True)
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ import inspect
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar
 
 import msgspec
@@ -329,9 +328,7 @@ class Client(RemoteMemory[aio.Blocking]):
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -350,9 +347,7 @@ class AsyncClient(RemoteMemory[aio.Awaiting]):
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
 

@@ -354,8 +354,7 @@ def add_turns(call: Writer, id: str, body: bodies.TurnsBody) -> Response:
 def end_session(call: Writer, id: str, body: bodies.EndBody | None = None) -> Response:
     """End a session: what was said becomes memories, in the background."""
     wait = min(checked_seconds("wait", 0.0 if body is None else body.wait), bodies.MOST_WAIT_S)
-    with call.service.long() if wait else nullcontext():
-        return call.once(lambda: wire.SessionEnd(job=_shown(call.memory.session(id).end(wait=wait))))
+    return call.once(lambda: wire.SessionEnd(job=_shown(call.memory.session(id).end(wait=wait))), long=bool(wait))
 
 
 @v1.delete("/sessions/{id:path}", tags=["sessions"], response_model=Receipt)
@@ -375,8 +374,7 @@ def reflect(call: Writer, body: bodies.ReflectBody) -> Response:
         names = tuple(memory.id for one in made for memory in one.memories)
         return ServiceReply(value=wire.ReflectionList(reflections=made), names=names)
 
-    with call.service.long():
-        return call.once(work)
+    return call.once(work, long=True)
 
 
 # -- tasks -------------------------------------------------------------------------------------------------------------
@@ -409,8 +407,7 @@ def finish_task(call: Writer, id: str, body: bodies.FinishBody) -> Response:
         value = wire.TaskEnd(id=out.id, task_id=out.task_id, outcome=out.verdict.outcome, items=items)
         return ServiceReply(value=value, names=tuple(out.entry_ids))
 
-    with call.service.long():
-        return call.once(work)
+    return call.once(work, long=True)
 
 
 @v1.get("/tasks", tags=["tasks"], response_model=wire.TaskList)

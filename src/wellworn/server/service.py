@@ -15,7 +15,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 from threading import BoundedSemaphore, Lock
 from typing import Any
@@ -298,9 +298,10 @@ class Call:
     wanted: Wanted | None
     access: Access
 
-    def once(self, work: Callable[[], Any], again: Again | None = None) -> Response:
-        """Make a write, or give the answer that the same request had."""
-        return self.answer(self.service.requests.once(self.wanted, work, again))
+    def once(self, work: Callable[[], Any], again: Again | None = None, *, long: bool = False) -> Response:
+        """Make a write, which may be `long`, or give the answer that the same request had."""
+        with self.service.long() if long else nullcontext():
+            return self.answer(self.service.requests.once(self.wanted, work, again))
 
     def answer(self, value: Any) -> Response:  # any value
         """Answer with a value, or with a reply."""

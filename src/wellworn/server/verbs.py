@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, field, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Any, BinaryIO, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, BinaryIO, Concatenate, ParamSpec, Protocol, TypeVar
 from urllib.parse import quote
 
 from wellworn.core.dataclass import dataclass
@@ -97,29 +97,12 @@ def verb(
     return register
 
 
-@overload
-def route(
-    method: Callable[Concatenate[Any, P], T], line: str, answer: type[T], *, once: bool = True, sends: Sends = ...
-) -> None: ...
-
-
-@overload
 def route(
     method: Callable[Concatenate[Any, P], T],
     line: str,
     answer: type[A],
-    read: Callable[[A], T] | None,
+    read: Callable[[A], T] | None = None,
     *,
-    once: bool = True,
-    sends: Sends = ...,
-) -> None: ...
-
-
-def route(
-    method: Callable[..., Any],
-    line: str,
-    answer: type[Any],
-    read: Callable[[Any], Any] | None = None,
     once: bool = True,
     sends: Sends = lambda given: given.said,
 ) -> None:
