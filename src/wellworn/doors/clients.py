@@ -282,8 +282,8 @@ def value_at(text: str, path: Sequence[str], *, toml: bool) -> Any:  # any value
 
 NAME = "wellworn"
 """The server's name in every client."""
-HOOK_S = {"UserPromptSubmit": 10, "Stop": 60, "SessionEnd": 10}
-HOOKS = {"UserPromptSubmit": "pre-task", "Stop": "post-task", "SessionEnd": "session-end"}
+HOOKS = {"UserPromptSubmit": ("pre-task", 10), "Stop": ("post-task", 60), "SessionEnd": ("session-end", 10)}
+"""By event: our command, and how many seconds it may take."""
 _OUR_HOOK = regex(r"\bwellworn(?:\.exe)?['\"]? hook (?:pre-task|post-task|session-end)\b")
 
 
@@ -310,7 +310,9 @@ class Change:
         if own not in (None, [], wanted):
             remedy = "wellworn connect … --remove takes it out first"
             raise InvalidInput(str(self.file), f"has another {'.'.join(self.path)} already", remedy)
-        return text if own == wanted else self._add(text)
+        if own == wanted:
+            return text
+        return with_toml(text, self.path, self.value) if self.toml else with_json(text, self.path, self.value)
 
     def remove(self, text: str) -> str:
         """The text without the change, whatever the options were that it was made with."""
@@ -326,9 +328,6 @@ class Change:
     def is_ours(self, value: object) -> bool:
         """Whether a value in the file is ours: the server of our name, or a hook that runs our command."""
         return not self.listed or bool(_our_hooks(value))
-
-    def _add(self, text: str) -> str:
-        return with_toml(text, self.path, self.value) if self.toml else with_json(text, self.path, self.value)
 
 
 def _our_hooks(value: object) -> list[object]:
@@ -347,7 +346,6 @@ def _our_hooks(value: object) -> list[object]:
 class ClientSettings:
     """A program, and its files for one project folder or for a person's home."""
 
-    title: str
     servers: tuple[str, ...]
     """Where the servers stand in its file."""
     file: Callable[[Path | None], Path]
@@ -369,18 +367,12 @@ class ClientSettings:
         server = {"type": "stdio", **server} if self.typed else server
         made = [Change(file=self.file(place), path=(*self.servers, NAME), value=server)]
         if self.hooks_file is not None:
-            made += [
-                Change(
-                    file=self.hooks_file(place), path=("hooks", event), value=[_hook(event, command, options, model)]
-                )
-                for event in self.hooks
-            ]
+            for event in self.hooks:
+                name, most_s = HOOKS[event]
+                line = shlex.join([*command, "hook", name, *options, *model])
+                group = {"hooks": [{"type": "command", "command": line, "timeout": most_s}]}
+                made.append(Change(file=self.hooks_file(place), path=("hooks", event), value=[group]))
         return made
-
-
-def _hook(event: str, command: Sequence[str], options: Sequence[str], model: Sequence[str]) -> Mapping[str, Any]:
-    line = shlex.join([*command, "hook", HOOKS[event], *options, *model])
-    return {"hooks": [{"type": "command", "command": line, "timeout": HOOK_S[event]}]}
 
 
 def _under(project_file: str, home_file: str) -> Callable[[Path | None], Path]:
@@ -410,7 +402,6 @@ def _moved(variable: str, project_file: str, home_file: str, moved_file: str) ->
 
 CLIENTS: Mapping[str, ClientSettings] = {
     "claude-code": ClientSettings(
-        title="Claude Code",
         servers=("mcpServers",),
         file=_moved("CLAUDE_CONFIG_DIR", ".mcp.json", ".claude.json", ".claude.json"),
         hooks_file=_moved("CLAUDE_CONFIG_DIR", ".claude/settings.json", ".claude/settings.json", "settings.json"),
@@ -419,21 +410,18 @@ CLIENTS: Mapping[str, ClientSettings] = {
         then="Start `claude` and allow the server if it asks; /mcp lists it.",
     ),
     "cursor": ClientSettings(
-        title="Cursor",
         servers=("mcpServers",),
         file=_under(".cursor/mcp.json", ".cursor/mcp.json"),
         typed=True,
         then="Restart Cursor and switch the server on under Customize, MCPs.",
     ),
     "vscode": ClientSettings(
-        title="VS Code",
         servers=("servers",),
         file=lambda project: _app_data("Code", "User", "mcp.json") if project is None else project / ".vscode/mcp.json",
         typed=True,
         then="Open the folder in VS Code and start the server: the command is `MCP: List Servers`.",
     ),
     "codex": ClientSettings(
-        title="Codex",
         servers=("mcp_servers",),
         file=_moved("CODEX_HOME", ".codex/config.toml", ".codex/config.toml", "config.toml"),
         hooks_file=_moved("CODEX_HOME", ".codex/hooks.json", ".codex/hooks.json", "hooks.json"),
@@ -441,7 +429,6 @@ CLIENTS: Mapping[str, ClientSettings] = {
         then="Start `codex` and trust the folder and the hooks when it asks; /mcp lists the server.",
     ),
     "claude-desktop": ClientSettings(
-        title="Claude Desktop",
         servers=("mcpServers",),
         file=lambda _: _app_data("Claude", "claude_desktop_config.json"),
         has_projects=False,

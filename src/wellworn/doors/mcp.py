@@ -14,7 +14,7 @@ import functools
 import inspect
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar
 
 from wellworn import __version__
@@ -182,8 +182,7 @@ class MemoryTools:
         found = memory.recall(_told(query), k=k, kind=kind, as_of=as_of, min_confidence=self._min_confidence or None)
         sure = 1.0 if found.confidence is None else found.confidence
         note = NOTHING if not found.hits else UNSURE if sure < EVEN_ODDS else ""
-        memories = [_shown(place, hit) for place, hit in enumerate(found)]
-        return Found(recall_id=found.id, memories=memories, confidence=round(sure, 3), note=note)
+        return Found(recall_id=found.id, memories=_shown(found), confidence=round(sure, 3), note=note)
 
     def memory_remember(
         self,
@@ -289,7 +288,7 @@ class MemoryTools:
         bank, name = _bank(self._opened("write")), _told(task_id or _new_id())
         bank.abandon(name, why="another task was begun under its name")
         work = bank.begin(task_id=name, query=_told(query), domain=domain, k=k)
-        return StartedTask(task_id=name, advice=[_shown(place, hit) for place, hit in enumerate(work.hits)])
+        return StartedTask(task_id=name, advice=_shown(work.hits))
 
     def task_finish(
         self,
@@ -400,15 +399,15 @@ def _add_resources(server: MCPServer[Any], opened: Opener, noted: Noted | None) 
             raise NotFound("session", session_id)
         return _document(turns)
 
-    add = functools.partial(server.resource, mime_type="application/json")
-    add("memory://entries", description="The newest memories.")(_guarded(entries, ResourceError, noted))
-    add("memory://entries/{id}", description="One memory with its history and links.")(
-        _guarded(entry, ResourceError, noted)
-    )
-    add("memory://sessions", description="Ids of the latest sessions.")(_guarded(sessions, ResourceError, noted))
-    add("memory://sessions/{session_id}", description="What was said in a session.")(
-        _guarded(session, ResourceError, noted)
-    )
+    resources: Mapping[str, tuple[Callable[..., str], str]] = {
+        "memory://entries": (entries, "The newest memories."),
+        "memory://entries/{id}": (entry, "One memory with its history and links."),
+        "memory://sessions": (sessions, "Ids of the latest sessions."),
+        "memory://sessions/{session_id}": (session, "What was said in a session."),
+    }
+    for uri, (read, what) in resources.items():
+        add = server.resource(uri, description=what, mime_type="application/json")
+        add(_guarded(read, ResourceError, noted))
 
 
 def _add_prompts(server: MCPServer[Any]) -> None:
@@ -484,8 +483,8 @@ def _guarded(
     return call
 
 
-def _shown(place: int, hit: Hit) -> ShownMemory:
-    return _memory(place, hit.entry, outdated=hit.outdated)
+def _shown(hits: Iterable[Hit]) -> list[ShownMemory]:
+    return [_memory(place, hit.entry, outdated=hit.outdated) for place, hit in enumerate(hits)]
 
 
 def _memory(place: int, entry: Entry, *, outdated: bool = False) -> ShownMemory:
