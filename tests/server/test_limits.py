@@ -44,7 +44,7 @@ def test_a_limiter_forgets_who_was_longest_quiet() -> None:
     limiter = Limiter(rate=1, burst=1, clock=Ticks())
     for name in range(10_001):
         limiter.take(str(name))
-    assert (limiter.wait_s("0"), limiter.wait_s("10000")) == (0, 1)
+    assert (limiter.take("0", look=True), limiter.take("10000", look=True)) == (0, 1)
 
 
 def test_servers_share_a_bucket_in_redis(redis_server: Any) -> None:
@@ -52,8 +52,8 @@ def test_servers_share_a_bucket_in_redis(redis_server: Any) -> None:
     one, two = (SharedLimiter(redis_server, rate=1e-4, burst=3) for _ in range(2))
     assert [limiter.take("key:ada 10.0.0.1") for limiter in (one, two, one)] == [0, 0, 0]
     assert 0 < two.take("key:ada 10.0.0.1") <= 1e4
-    assert 0 < one.wait_s("key:ada 10.0.0.1") <= 1e4
-    assert one.wait_s("key:ben") == 0
+    assert 0 < one.take("key:ada 10.0.0.1", look=True) <= 1e4
+    assert one.take("key:ben", look=True) == 0
     (name,) = redis_server.keys("*")  # a name that was only looked at has none
     assert name.startswith(PREFIX.encode())
     assert b"ada" not in name
@@ -86,9 +86,9 @@ def test_a_redis_that_failed_is_left_alone_for_a_while() -> None:
     assert redis.asked == 1
     redis.alive = True
     ticks.now = REST_S - 1
-    assert (limiter.wait_s("a"), redis.asked) == (0, 1)
+    assert (limiter.take("a", look=True), redis.asked) == (0, 1)
     ticks.now = REST_S
-    assert (limiter.wait_s("a"), limiter.take("a"), redis.asked) == (7.5, 7.5, 3)
+    assert (limiter.take("a", look=True), limiter.take("a"), redis.asked) == (7.5, 7.5, 3)
 
 
 def test_a_redis_that_hangs_stalls_one_request_shortly(redis_server: Any) -> None:

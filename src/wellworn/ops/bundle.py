@@ -37,7 +37,8 @@ from wellworn.store.port import EmbeddingModel, NewEntry, Replaced, SessionHead,
 BATCH = 256
 SLICE = 1_000
 """Rows that are written in one transaction."""
-_LIVE = ("active", "flagged")
+LIVE = ("active", "flagged")
+"""States of entries of which no two have the same words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -368,7 +369,7 @@ class _Admission:
     def _admit(self, entry: Entry) -> None:
         if entry.id in self._there:
             return
-        same = self.tx.find_same(entry.partition, entry.content_hash) if entry.state in _LIVE else None
+        same = self.tx.find_same(entry.partition, entry.content_hash) if entry.state in LIVE else None
         if same is not None:
             self.same[entry.id] = same.id
             return

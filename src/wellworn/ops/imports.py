@@ -28,6 +28,7 @@ from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.session import ID_THERE, Session, missing_turns
 from wellworn.ingest.terms import text_hash, thread_of
 from wellworn.ingest.validate import Draft, TimeLike, as_time, check
+from wellworn.ops.bundle import LIVE
 from wellworn.ops.there import Record, Skipped, ThereDialogue, ThereMemory, agent_id
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Selection, Store
@@ -37,8 +38,6 @@ MOST_PROBLEMS = 20
 _DIGEST = "digest_there"
 """The key of the metadata that tells what of a memory has changed there since it was imported."""
 _GO_WITH = {"text": "evidence", "at": "valid_from"}
-_LIVE = ("active", "flagged")
-"""States of entries of which no two have the same words."""
 _Change = tuple[Entry, Entry, dict[str, Any]]
 """A memory here and as it is there, and the fields to change."""
 
@@ -233,7 +232,7 @@ class Importer:
 
     def _leave(self, *entries: Entry) -> None:
         """Note that these words are here no longer."""
-        self._said.update({entry.content_hash: None for entry in entries if entry.state in _LIVE})
+        self._said.update({entry.content_hash: None for entry in entries if entry.state in LIVE})
 
     def _is_said(self, entry: Entry) -> bool:
         """Whether the same words are here from elsewhere, and have not ceased to hold before; if not, they are now."""
@@ -258,7 +257,7 @@ class Importer:
 
     def _edit_all(self, changes: Iterable[_Change]) -> None:
         """Edit each memory after the one that has the words it gets, and those of a ring at once."""
-        waiting = {one[0].content_hash if one[0].state in _LIVE else one[0].id: one for one in changes}
+        waiting = {one[0].content_hash if one[0].state in LIVE else one[0].id: one for one in changes}
         while waiting:
             row, words = dict[str, _Change](), next(iter(waiting))
             while words in waiting:
@@ -290,7 +289,7 @@ class Importer:
         return altered(here, **fields, **more, updated_at=self._writer.clock())
 
     def _edit(self, here: Entry, there: Entry, fields: Mapping[str, Any]) -> None:
-        words = there.content_hash if "text" in fields and here.state in _LIVE else here.content_hash
+        words = there.content_hash if "text" in fields and here.state in LIVE else here.content_hash
         if words != here.content_hash and self._who_says(words):
             if _differing(_digests(here), self._digests_of(here, there)):
                 why = "was changed here, and another memory has its new words"
@@ -313,7 +312,7 @@ class Importer:
                 (new,) = self._writer.records_of([altered(edited, thread=there.thread, position=there.position)])
                 with self._writer.transact() as tx:
                     tx.update(new.entry, change=None, index=new.index, vector=new.vector)
-        if here.state in _LIVE:
+        if here.state in LIVE:
             self._leave(here)
             self._said[(there if "text" in fields else here).content_hash] = altered(here, **fields)
 

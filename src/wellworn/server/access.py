@@ -73,26 +73,20 @@ class Limiter:
         self._filled: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._lock = Lock()
 
-    def wait_s(self, name: str) -> float:
-        """Seconds until `take` would be allowed; 0: now."""
+    def take(self, name: str, *, look: bool = False) -> float:
+        """Take one if there is one; else seconds until there is. With `look` nothing is taken."""
         with self._lock:
-            return max(0.0, (1.0 - self._left(name)) / self._rate)
-
-    def take(self, name: str) -> float:
-        """Take one if there is one; else seconds until there is."""
-        with self._lock:
-            left = self._left(name)
+            now = self._clock()
+            left, at = self._filled.get(name, (self._burst, now))
+            left = min(self._burst, left + (now - at) * self._rate)
             if left < 1.0:
                 return (1.0 - left) / self._rate
-            self._filled[name] = (left - 1.0, self._clock())
-            self._filled.move_to_end(name)
-            if len(self._filled) > _MOST_NAMES:
-                self._filled.popitem(last=False)
+            if not look:
+                self._filled[name] = (left - 1.0, now)
+                self._filled.move_to_end(name)
+                if len(self._filled) > _MOST_NAMES:
+                    self._filled.popitem(last=False)
             return 0.0
-
-    def _left(self, name: str) -> float:
-        left, at = self._filled.get(name, (self._burst, self._clock()))
-        return min(self._burst, left + (self._clock() - at) * self._rate)
 
 
 class SharedLimiter:
@@ -108,28 +102,18 @@ class SharedLimiter:
         client = connect_redis(redis, timeout_s=TIMEOUT_S) if isinstance(redis, str) else redis
         self._run = client.register_script(_TAKE)
 
-    def wait_s(self, name: str) -> float:
-        """As `Limiter.wait_s`."""
-        found = self._ask(name, 0)
-        return self._own.wait_s(name) if found is None else found
-
-    def take(self, name: str) -> float:
-        """As `Limiter.take`."""
-        found = self._ask(name, 1)
-        return self._own.take(name) if found is None else found
-
-    def _ask(self, name: str, wanted: int) -> float | None:
-        """What the Redis says; None while it fails or rests."""
+    def take(self, name: str, *, look: bool = False) -> float:
+        """As `Limiter.take`: as the Redis says, or as this server counts while that fails or rests."""
         if self._clock() < self._rest_until:
-            return None
+            return self._own.take(name, look=look)
         rate, burst = self._limits
         bucket = hashlib.blake2b(f"{rate} {burst} {name}".encode(), digest_size=16).hexdigest()
         try:
-            return float(self._run(keys=[PREFIX + bucket], args=[rate, burst, wanted]))
+            return float(self._run(keys=[PREFIX + bucket], args=[rate, burst, 0 if look else 1]))
         except Exception as error:  # of the driver, or of whatever client was given
             self._rest_until = self._clock() + REST_S
             _log.warning("the shared rate limit failed, this server counts for itself: %s", type(error).__name__)
-            return None
+            return self._own.take(name, look=look)
 
 
 # -- who calls ---------------------------------------------------------------------------------------------------------
@@ -244,7 +228,7 @@ class Gate:
         return key
 
     def _check_failures(self, guesser: str) -> None:
-        wait_s = self._failures.wait_s(guesser)
+        wait_s = self._failures.take(guesser, look=True)
         if wait_s:
             raise ServiceFailed("key: too many failed tries (wait)", status=429, retry_after_s=math.ceil(wait_s))
 

@@ -73,12 +73,9 @@ class McpDoor:
         await self._inner(scope, receive, send)
 
     async def _start(self) -> None:
-        server = await asyncio.to_thread(self._load)
+        server, security = await asyncio.to_thread(self._load)
         app = server.streamable_http_app(
-            streamable_http_path=MCP_PATH,
-            stateless_http=True,
-            json_response=True,
-            transport_security=_checked_already(),
+            streamable_http_path=MCP_PATH, stateless_http=True, json_response=True, transport_security=security
         )
         ready = asyncio.Event()
 
@@ -95,10 +92,14 @@ class McpDoor:
             await self._running  # raises what kept it from starting
         self._inner = next(route.endpoint for route in app.routes if isinstance(route, Route))
 
-    def _load(self) -> Any:  # the SDK's server; its types would load it
+    def _load(self) -> tuple[Any, Any]:  # their types would load the SDK
+        """The SDK's server and its settings: Host and Origin were checked before it is reached."""
+        from mcp.server.transport_security import TransportSecuritySettings
+
         from wellworn.doors.mcp import build_server
 
-        return build_server(self._opened, noted=_noted)
+        security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+        return build_server(self._opened, noted=_noted), security
 
     async def stop(self) -> None:
         self._stopping.set()
@@ -124,13 +125,6 @@ def _noted(tool: str, came: int | Exception) -> None:
     else:
         log_fault(came)
         access.status = status_of(came) if isinstance(came, WellwornError) else 500
-
-
-def _checked_already() -> Any:
-    """Host and Origin were checked before the SDK is reached."""
-    from mcp.server.transport_security import TransportSecuritySettings
-
-    return TransportSecuritySettings(enable_dns_rebinding_protection=False)
 
 
 # -- the application ---------------------------------------------------------------------------------------------------

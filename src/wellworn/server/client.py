@@ -72,11 +72,14 @@ class Connection:
 
         if self.http.is_closed:
             raise StoreClosed("this client was closed (make a new one)")
-        headers, query = headers_of(ask), {**scope, **ask.query}
+        headers = {"idempotency-key": uuid.uuid4().hex} if ask.once else {}
+        headers |= {} if ask.content is None else {"content-type": ask.type}
+        query = {**scope, **ask.query}
         for tries_left in reversed(range(TRIES)):
-            content: Any = _rewound(ask.content)
-            if self.waits and hasattr(content, "read"):
-                content = _chunks(content)
+            content: Any = ask.content
+            if content is not None and not isinstance(content, bytes):
+                content.seek(0)
+                content = _chunks(content) if self.waits else content
             request = self.http.build_request(ask.method, ask.path, params=query, headers=headers, content=content)
             if ask.sink is not None:
                 request.extensions["timeout"]["read"] = None  # a long answer may pause
@@ -111,17 +114,6 @@ class Connection:
 async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
     while data := await asyncio.to_thread(file.read, CHUNK):
         yield data
-
-
-def _rewound(content: bytes | BinaryIO | None) -> bytes | BinaryIO | None:
-    if content is not None and not isinstance(content, bytes):
-        content.seek(0)
-    return content
-
-
-def headers_of(ask: Ask) -> dict[str, str]:
-    headers = {"idempotency-key": uuid.uuid4().hex} if ask.once else {}
-    return headers if ask.content is None else {**headers, "content-type": ask.type}
 
 
 def wait_after(response: httpx.Response, tries_left: int) -> float | None:

@@ -41,11 +41,6 @@ FIELDS = ("method", "route", "status", "ms", "actor")
 _GIVEN = regex(r"[A-Za-z0-9._-]{1,64}")
 
 
-def request_id(given: str | None) -> str:
-    """The id that a proxy or client gave the request, if it is plain; else a new one."""
-    return given if given is not None and _GIVEN.fullmatch(given) else secrets.token_hex(8)
-
-
 def log_as_json() -> None:
     """Write the logs of this process to standard error as JSON."""
     handler = logging.StreamHandler()
@@ -217,7 +212,8 @@ class RequestGuard:
 
     async def _within_limits(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        REQUEST_ID.set(request_id(headers.get("x-request-id")))
+        given = headers.get("x-request-id", "")  # by a proxy or client
+        REQUEST_ID.set(given if _GIVEN.fullmatch(given) else secrets.token_hex(8))
         self._rules.check(headers)
         if scope["path"] in OPEN:
             await self._app(scope, receive, answer)

@@ -34,9 +34,9 @@ FRESH_S = 15.0
 REST = 20.0
 """The store is left alone for so many times as long as it took to read."""
 MOST_RECORDS, PAGE = 20_000, 2_000
+"""New records of the log that one reading counts; the rest is counted by the next."""
 OVERLAP = 500
 """Numbers that are looked at again: a writer of another tenant may have taken a lower number and commit later."""
-"""New records of the log that one reading counts; the rest is counted by the next."""
 MOST_JOBS = 1_000
 JOBS = ("reflect", "summarize", "consolidate")
 MOST_NAMES = 50

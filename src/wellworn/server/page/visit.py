@@ -27,7 +27,7 @@ from wellworn.core.cache import LruCache
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import AccessDenied, InvalidInput, WellwornError
 from wellworn.core.values import LAYERS
-from wellworn.core.wellformed import counted, visible
+from wellworn.core.wellformed import counted, shortened, visible
 from wellworn.server.access import Caller
 from wellworn.server.guard import SIGN_IN, log_fault
 from wellworn.server.keys import ROLES, id_in
@@ -302,9 +302,9 @@ _templates = Environment(
     lstrip_blocks=True,
 )
 _templates.filters.update(
-    {each.__name__: each for each in (words.day, words.moment, words.percent, words.plain, words.short, words.times)}
+    {each.__name__: each for each in (words.day, words.moment, words.percent, words.plain, words.times)}
 )
-_templates.filters.update(counted=counted, reasons=words.reasons, because=words.because)
+_templates.filters.update(counted=counted, short=shortened, reasons=words.reasons, because=words.because)
 
 
 def _html(template: str, status: int, **values: Any) -> Response:  # what the template shows

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.values import Entry, Factor, Hit, Link
-from wellworn.core.wellformed import HIDDEN, shortened
+from wellworn.core.wellformed import HIDDEN
 
 SAID = {
     "edited": "Changed. The former state is in its history.",
@@ -24,7 +24,6 @@ MOST_REASONS = 3
 """In the line below a hit."""
 MOST_DRAWN = 12
 WIDTH, ROW = 640, 38
-LABEL_CHARS = 26
 
 
 def day(moment: datetime | None) -> str:
@@ -37,10 +36,6 @@ def moment(moment: datetime | None) -> str:
 
 def percent(share: float | None) -> str:
     return "unknown" if share is None else f"{share:.0%}"
-
-
-def short(text: str, width: int = LABEL_CHARS) -> str:
-    return shortened(text, width)
 
 
 def plain(text: str) -> str:
