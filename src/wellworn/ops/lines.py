@@ -23,7 +23,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeVar
 
 import numpy as np
@@ -80,7 +80,10 @@ def _prepared(type_: type[Any], data: object, complete: bool) -> Plain:
     """The data with exactly the fields of a type, and with its times read."""
     if not isinstance(data, Mapping):
         raise ValueError(f"holds a {type(data).__name__} where named fields belong")
-    values: Plain = {("partition" if key == "shelf" else key): value for key, value in data.items()}  # up to version 2
+    renamed = {"shelf": "partition"}  # up to version 2
+    if type_ is SessionHead:
+        renamed["session_id"] = "id"  # see `plain_session`
+    values: Plain = {renamed.get(key) or key: value for key, value in data.items()}
     names = [f.name for f in fields(type_)]
     unknown = sorted(str(key) for key in values.keys() - set(names))
     missing = [name for name in names if name not in values] if complete else []
@@ -95,11 +98,12 @@ def _prepared(type_: type[Any], data: object, complete: bool) -> Plain:
 
 
 def checked(value: T) -> T:
-    """The value as the table below wants its fields; of an entry also the computed ones."""
+    """The value as the tables below want its fields, and all of it."""
     rules = RULES.get(type(value), {})
     given = {name: getattr(value, name) for name in rules}
     made: T = replace(value, **{name: rules[name](each) for name, each in given.items()})  # type: ignore[type-var]
-    return settled(made) if isinstance(made, Entry) else made  # type: ignore[return-value]  # an entry stays one
+    whole: T = WHOLE[type(value)](made) if type(value) in WHOLE else made
+    return whole
 
 
 def settled(entry: Entry) -> Entry:
@@ -110,15 +114,6 @@ def settled(entry: Entry) -> Entry:
 def plain_session(head: SessionHead) -> Plain:
     values: Plain = to_plain(head)
     return {"session_id" if name == "id" else name: value for name, value in values.items()}
-
-
-def session_of(data: Mapping[str, Any], where: str) -> SessionHead:
-    names = {"session_id": "id"}
-    return value_of(SessionHead, {names.get(key, key): value for key, value in data.items()}, where)
-
-
-def plain_time(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat()
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------
@@ -223,6 +218,8 @@ RULES: dict[type[Any], dict[str, Check]] = {
     },
 }
 """By type and field. Other modules add the rules of their own lines."""
+WHOLE: dict[type[Any], Check] = {Entry: settled}
+"""By type, what is checked or computed when each field is right."""
 
 
 # -- the learning log --------------------------------------------------------------------------------------------------
@@ -318,7 +315,7 @@ _SAYS: dict[str, dict[str, Check]] = {
 """What an outcome of each kind says."""
 
 
-def check_recall(recall: RecallLine) -> RecallLine:
+def _fitting(recall: RecallLine) -> RecallLine:
     """The line, if its numbers are as many as its rows."""
     if not 0 <= recall.shown <= len(recall.entries):
         raise InvalidInput("shown", f"{recall.shown} of {len(recall.entries)} entries")
@@ -326,12 +323,15 @@ def check_recall(recall: RecallLine) -> RecallLine:
     return recall
 
 
-def check_outcome(outcome: OutcomeLine) -> OutcomeLine:
+def _told(outcome: OutcomeLine) -> OutcomeLine:
     """The line, if it says what its kind can say."""
     says = _SAYS.get(outcome.kind)
     if says is None or outcome.value.keys() != says.keys():
         raise InvalidInput("value", f"{outcome.value!r:.60} is not what an outcome {outcome.kind!r:.40} says")
     return replace(outcome, value={name: check(outcome.value[name]) for name, check in says.items()})
+
+
+WHOLE |= {RecallLine: _fitting, OutcomeLine: _told}
 
 
 def log_lines(store: StoreReader, partitions: Sequence[Partition], ids: Collection[str]) -> Iterator[Plain]:

@@ -14,9 +14,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -34,7 +34,7 @@ from wellworn.ops.bundle import Bundle, Loaded, Written, admit, coherent
 from wellworn.ops.files import beside, open_plain, scratch
 from wellworn.ops.markdown import export_folder, load_folder
 from wellworn.store.events import EVENT
-from wellworn.store.port import EmbeddingModel, Record, RecordFilter, Replaced, Store, StoreReader
+from wellworn.store.port import EmbeddingModel, Record, RecordFilter, Replaced, SessionHead, Store, StoreReader
 from wellworn.store.sqlite import SqliteStore
 
 __all__ = ["FORMATS", "Loaded", "Written", "export_to", "load_from"]
@@ -317,9 +317,8 @@ def export_file(
     with beside(path) as file:
         out = _Sealed(file)
         header_model = None if model is None else to_plain(model)
-        out.write(
-            "header", {"wellworn_export": VERSION, "created_at": json_lines.plain_time(now), "model": header_model}
-        )
+        made = now.astimezone(UTC).isoformat()
+        out.write("header", {"wellworn_export": VERSION, "created_at": made, "model": header_model})
         ids = _write_entries(out, store, partitions, model, progress)
         _write_turns(out, store, partitions, ids)
         _write_links(out, store, ids)
@@ -427,44 +426,36 @@ def read_file(path: Path) -> Bundle:
     return coherent(bundle, where=str(path))
 
 
+_TYPES: Mapping[str, tuple[str, type[Any]]] = {
+    "entry": ("entries", Entry),
+    "replaced": ("replaced", Replaced),
+    "turn": ("turns", json_lines.TurnLine),
+    "session": ("sessions", SessionHead),
+    "link": ("links", _LinkLine),
+    "recall": ("recalls", json_lines.RecallLine),
+    "outcome": ("outcomes", json_lines.OutcomeLine),
+    "tenant": ("tenants", json_lines.TenantLine),
+}
+"""By type of line: the list of the bundle that it goes to, and what it holds."""
+
+
 def _keep(bundle: Bundle, values: Any, where: str) -> None:
     """Add one line to the bundle."""
     if not isinstance(values, dict) or not isinstance(type_ := values.pop("type", None), str):
         raise TransferError(f"{where}: has no type")
-    plain: dict[str, tuple[list[Any], type[Any]]] = {
-        "turn": (bundle.turns, json_lines.TurnLine),
-        "replaced": (bundle.replaced, Replaced),
-        "tenant": (bundle.tenants, json_lines.TenantLine),
-    }
-    with json_lines.placed(where):
-        if type_ in plain:
-            lines, kind = plain[type_]
-            lines.append(json_lines.value_of(kind, values, where))
-        elif type_ == "entry":
-            _keep_entry(bundle, values, where)
-        elif type_ == "link":
-            bundle.links.append(json_lines.value_of(_LinkLine, values, where).link)
-        elif type_ == "session":
-            bundle.sessions.append(json_lines.session_of(values, where))
-        elif type_ == "recall":
-            bundle.recalls.append(json_lines.check_recall(json_lines.value_of(json_lines.RecallLine, values, where)))
-        elif type_ == "outcome":
-            outcome = json_lines.value_of(json_lines.OutcomeLine, values, where)
-            if outcome.kind not in json_lines.OLD_KINDS:
-                bundle.outcomes.append(json_lines.check_outcome(outcome))
-        else:
-            raise TransferError(f"{where}: {type_!r} is not a type of line")
-
-
-def _keep_entry(bundle: Bundle, values: json_lines.Plain, where: str) -> None:
-    vector = values.pop("vector", None)
-    entry = json_lines.value_of(Entry, values, where)
-    bundle.entries.append(entry)
+    if type_ not in _TYPES:
+        raise TransferError(f"{where}: {type_!r} is not a type of line")
+    if type_ == "outcome" and values.get("kind") in json_lines.OLD_KINDS:
+        return
+    vector = values.pop("vector", None) if type_ == "entry" else None
+    name, kind = _TYPES[type_]
+    value = json_lines.value_of(kind, values, where)
+    getattr(bundle, name).append(value.link if type_ == "link" else value)
     if vector is not None:
         with json_lines.placed(f"{where}: vector"):
             if bundle.model is None:
                 raise InvalidInput("vector", "has no model to belong to")
-            bundle.vectors[entry.id] = json_lines.vector_of(vector, bundle.model.width)
+            bundle.vectors[value.id] = json_lines.vector_of(vector, bundle.model.width)
 
 
 def _check_header(file: BinaryIO, path: Path) -> EmbeddingModel | None:
