@@ -29,9 +29,9 @@ def flag(names: str, help: str, **more: Any) -> Any:  # as typer takes them
     return typer.Option(*names.split(), help=help, **more)
 
 
-def option(names: str, metavar: str, help: str, **more: Any) -> Any:
-    """An option with a value."""
-    return flag(names, help, metavar=metavar, **more)
+def option(names: str, metavar: str, help: str, *, env: str | None = None, **more: Any) -> Any:
+    """An option with a value, which a variable of the environment may give."""
+    return flag(names, help, metavar=metavar, envvar=env, show_envvar=False, **more)
 
 
 Text = Annotated[list[str] | None, argument("TEXT", 'The text; "-" reads standard input.')]
@@ -66,8 +66,7 @@ LlmName = Annotated[
         "--llm",
         "NAME",
         "openai:MODEL, ollama:MODEL, anthropic:MODEL, or rules for none (env WELLWORN_LLM).",
-        envvar="WELLWORN_LLM",
-        show_envvar=False,
+        env="WELLWORN_LLM",
     ),
 ]
 SummarizerName = Annotated[
@@ -76,8 +75,7 @@ SummarizerName = Annotated[
         "--summarizer",
         "NAME",
         "The model that summarises long sessions; no summaries without it (env WELLWORN_SUMMARIZER).",
-        envvar="WELLWORN_SUMMARIZER",
-        show_envvar=False,
+        env="WELLWORN_SUMMARIZER",
     ),
 ]
 
@@ -153,7 +151,7 @@ def _signed(run: Callable[..., None], like: Callable[..., None], *, own_from: in
 
 def _option(name: str, shared: Shared, *, root: bool) -> Any:  # an Annotated form has no type
     hidden, env = shared.rare and not root, shared.env if root else None
-    more = {"rich_help_panel": WHICH, "show_default": False, "envvar": env, "show_envvar": False, "hidden": hidden}
+    more: dict[str, Any] = {"rich_help_panel": WHICH, "show_default": False, "env": env, "hidden": hidden}
     taken = list[str] if env is None else str  # the words of a variable would be taken for several values
     return Annotated[taken | None, option(f"--{name}", shared.metavar, shared.sentence, **more)]
 
