@@ -226,10 +226,8 @@ def _copy_records(source: Store, target: Store) -> int:
 
 def _records(store: Store) -> Iterator[Record]:
     """The records that a move copies, oldest first."""
-    after = 0
-    while page := store.records(RecordFilter(after=after, order="oldest", limit=PAGE)):
-        after = page[-1].no
-        yield from (record for record in page if record.kind not in _NOT_COPIED and not record.rows)
+    every = store.every_record(RecordFilter())
+    return (record for record in every if record.kind not in _NOT_COPIED and not record.rows)
 
 
 def _name_of(record: Record) -> tuple[str, Partition | None, str, str]:

@@ -89,15 +89,13 @@ class Limiter:
             return 0.0
 
 
-class SharedLimiter:
+class SharedLimiter(Limiter):
     """The same buckets in a Redis (URL or client), for all servers. Names are hashed: they tell addresses."""
 
     waits = True
 
     def __init__(self, redis: Any, *, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._own = Limiter(rate=rate, burst=burst, clock=clock)
-        self._limits = (rate, burst)
-        self._clock = clock
+        super().__init__(rate=rate, burst=burst, clock=clock)
         self._rest_until = float("-inf")
         client = connect_redis(redis, timeout_s=TIMEOUT_S) if isinstance(redis, str) else redis
         self._run = client.register_script(_TAKE)
@@ -105,15 +103,15 @@ class SharedLimiter:
     def take(self, name: str, *, look: bool = False) -> float:
         """As `Limiter.take`: as the Redis says, or as this server counts while that fails or rests."""
         if self._clock() < self._rest_until:
-            return self._own.take(name, look=look)
-        rate, burst = self._limits
+            return super().take(name, look=look)
+        rate, burst = self._rate, self._burst
         bucket = hashlib.blake2b(f"{rate} {burst} {name}".encode(), digest_size=16).hexdigest()
         try:
             return float(self._run(keys=[PREFIX + bucket], args=[rate, burst, 0 if look else 1]))
         except Exception as error:  # of the driver, or of whatever client was given
             self._rest_until = self._clock() + REST_S
             _log.warning("the shared rate limit failed, this server counts for itself: %s", type(error).__name__)
-            return self._own.take(name, look=look)
+            return super().take(name, look=look)
 
 
 # -- who calls ---------------------------------------------------------------------------------------------------------
