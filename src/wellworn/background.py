@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from wellworn.core.clock import Clock, NewId
 from wellworn.core.errors import NotFound, ScopeError
 from wellworn.core.values import Partition, Progress
-from wellworn.ingest.remember import Writer
 from wellworn.jobs.queue import Queue, list_jobs
 from wellworn.jobs.worker import Handler, Worker
 from wellworn.models.ledger import Budget, InFlight, Meter, Prices
@@ -20,8 +18,9 @@ from wellworn.models.port import Model
 from wellworn.reflection import Reflection, ReflectionSettings
 from wellworn.reflection.reflector import Reflector
 from wellworn.reflection.service import Reflections, SessionWatch, Summarizer
-from wellworn.search.pipeline import Searcher
-from wellworn.store.port import Store
+
+if TYPE_CHECKING:
+    from wellworn.engine import Engine
 
 SWEEP_S = 60.0
 """How often idle sessions are looked for."""
@@ -34,31 +33,28 @@ class Background:
 
     def __init__(
         self,
-        store: Store,
-        writer: Writer,
-        searcher: Searcher,
+        engine: Engine,
         *,
-        llm: Model | None,
         summarizer: Model | None,
         budget: Budget | None,
         prices: Prices | None,
         settings: ReflectionSettings | None,
-        background: bool,
+        on_thread: bool,
         tenants: Sequence[str] | Literal["all"] | None,
-        clock: Clock,
-        new_id: NewId,
     ) -> None:
+        """Takes the parts of the engine and not itself: a memory which is let go is gone at once."""
         settings = settings or ReflectionSettings()
+        store, writer, clock, new_id = engine.store, engine.writer, engine.clock, engine.new_id
         self._store = store
         self._told = tenants
         self._scrubbing = writer.scrubbing
-        self._background = background
-        self._llm = llm
+        self._on_thread = on_thread
+        self._llm = engine.llm
         self._metered = partial(
             Meter, store=store, budget=budget, prices=prices, clock=clock, in_flight=InFlight()
         )  # shares what is under way, so that calls at the same time do not pass a cap together
         self.queue = Queue(store, clock=clock, new_id=new_id)
-        reflector = Reflector(store, writer, searcher, model_for=self.model)
+        reflector = Reflector(store, writer, engine.searcher, model_for=self.model)
         summaries = None
         if summarizer is not None:
             summaries = Summarizer(store=store, writer=writer, model_for=partial(self.meter, summarizer))
@@ -71,8 +67,8 @@ class Background:
             settings=settings,
             summarizes=summaries is not None,
             clock=clock,
-            wake=self.wake,
-            background=background,
+            committed=self.wake,
+            background=on_thread,
         )
         self._worker = Worker(self.queue, self._reflections.handlers, tenants=self._served)
         self._keep_jobs_days = settings.keep_jobs_days
@@ -91,17 +87,11 @@ class Background:
 
     def meter(self, model: Model, partition: Partition, session_id: str | None = None) -> Meter:
         """Any model as it may be asked for a partition: scrubbed, counted, under the budget."""
-        return self._metered(
-            self._scrubbed(model, partition), tenant=partition.tenant, session=session_id, partition=partition
-        )
+        if self._scrubbing.on:
+            from wellworn.ingest.pii import ScrubbedModel
 
-    def _scrubbed(self, model: Model, partition: Partition) -> Model:
-        """The model as it may be asked: of what the scrubbing takes out it is told nothing."""
-        if not self._scrubbing.on:
-            return model
-        from wellworn.ingest.pii import ScrubbedModel
-
-        return ScrubbedModel(model, self._scrubbing.sent(partition))
+            model = ScrubbedModel(model, self._scrubbing.sent(partition))
+        return self._metered(model, tenant=partition.tenant, session=session_id, partition=partition)
 
     def _served(self) -> Sequence[str] | None:
         """The tenants whose work is done here: those it was told to serve (None: all), else those opened here."""
@@ -112,12 +102,12 @@ class Background:
     def start(self, tenant: str) -> None:
         """Serve a tenant, on the thread where there is to be one: it also finds idle sessions and what was left."""
         self.queue.tenants.add(tenant)
-        if self._background:
+        if self._on_thread:
             self._worker.start()
 
     def wake(self) -> None:
         """Something may be due: see to it on the thread, where there is one."""
-        if self._background:
+        if self._on_thread:
             self._worker.start()
             self._worker.wake()
 

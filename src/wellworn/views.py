@@ -41,6 +41,15 @@ class MemoryView:
         self._scope = scope
         self._bound = bound
 
+    def _optional(self, scope: Scope | None) -> Scope | None:
+        """The scope given or bound; None, which means everything, where neither is."""
+        return None if scope is None and self._bound is None else self._scope(scope)
+
+    def _tenant(self, scope: Scope | None) -> str | None:
+        """The tenant of a call; None, which means all, where nobody names one."""
+        found = self._optional(scope)
+        return None if found is None else found.tenant
+
 
 class LearningView(MemoryView):
     """What was learned from outcomes, and how to steer it."""
@@ -110,8 +119,8 @@ class JobsView(MemoryView):
 
         Of the tenant, or without a scope of the tenants that this memory serves (see the setting `tenants`).
         """
-        tenant = None if scope is None and self._bound is None else self._scope(scope).tenant
-        return self._engine.background.run(tenant=tenant, progress=validate.checked_progress(progress))
+        progress = validate.checked_progress(progress)
+        return self._engine.background.run(tenant=self._tenant(scope), progress=progress)
 
     def retry(self, id: str | None = None, *, scope: Scope | None = None) -> int:
         """Queue a dead job of the tenant again, or all of them; returns how many."""
@@ -342,17 +351,6 @@ class AdminView(MemoryView):
             raise InvalidInput("path", f"there is no {str(place)!r}", "give the file or folder of the export")
         whose = None if owner is None else validate.checked_line("owner", owner, blank=False)
         return importer.run([*read(place)], owner=whose, progress=validate.checked_progress(progress))
-
-    def _tenant(self, scope: Scope | None) -> str | None:
-        """The tenant of a call; None, which means all, where nobody names one."""
-        found = self._optional(scope)
-        return None if found is None else found.tenant
-
-    def _optional(self, scope: Scope | None) -> Scope | None:
-        """The scope given or bound; None, which means everything, where neither is."""
-        if scope is None and self._bound is None:
-            return None
-        return self._scope(scope) if self._bound is not None else validate.checked_scope(scope)
 
 
 def _cache_metrics(embedder: Embedder | None) -> list[CacheLevel]:

@@ -38,18 +38,17 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SessionWatch:
-    """Told of every turn and every end; queues what they call for. `wake` is called when something was committed.
-
-    `background` says whether a thread of this process runs it then.
-    """
+    """Told of every turn and every end; queues what they call for."""
 
     store: Store
     queue: Queue
     settings: ReflectionSettings
     summarizes: bool
     clock: Clock
-    wake: Callable[[], None]
+    committed: Callable[[], None]
+    """To be called when what was queued is durable."""
     background: bool
+    """Whether a thread of this process runs it then."""
 
     def added(self, tx: Tx, partition: Partition, session_id: str, turns: int) -> bool:
         """Queue a reflection in the middle of a session, where that is asked for; whether anything was queued."""
@@ -102,11 +101,8 @@ class SessionWatch:
                 self.ended(tx, head.partition, head.id)
                 ended += 1
         if ended:
-            self.wake()
+            self.committed()
         return ended
-
-    def committed(self) -> None:
-        self.wake()
 
     def job(self, partition: Partition, key: str, *, wait_s: float) -> Job | None:
         """The reflection's job when it is done or dead, or as it stands when the time is up."""
