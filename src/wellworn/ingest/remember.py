@@ -253,8 +253,7 @@ def strengthened(entry: Entry, again: Entry, now: datetime) -> Entry:
     )
     if entry.trust == "trusted" != again.trust:
         return stronger
-    surer = max(entry.confidence, min(MAX_LEARNED_CONFIDENCE, round(entry.confidence + REPEAT_CONFIDENCE_STEP, 6)))
-    stronger = replace(stronger, confidence=surer)
+    stronger = replace(stronger, confidence=surer(entry.confidence))
     read_again = again.turn_refs and (again.session_id, again.turn_refs) == (entry.session_id, entry.turn_refs)
     if read_again or text_hash(entry.text) != text_hash(again.text):
         return stronger
@@ -269,6 +268,11 @@ def strengthened(entry: Entry, again: Entry, now: datetime) -> Entry:
         valid_to=max(ends) if len(ends) == 2 else None,
         metadata=metadata,
     )
+
+
+def surer(confidence: float) -> float:
+    """The confidence in what was said once more."""
+    return max(confidence, min(MAX_LEARNED_CONFIDENCE, round(confidence + REPEAT_CONFIDENCE_STEP, 6)))
 
 
 def links_for(tx: Tx, record: NewEntry) -> Iterator[Link]:

@@ -367,8 +367,7 @@ class PartsBank:
             Turn(session_id=session_id, number=number, role=one.role, text=one.text, at=now)
             for number, one in enumerate(spoken)
         ]
-        extract = by_model(self._model)
-        read = [extract(window, user=None) for window in windows(turns)]
+        read = [by_model(window, self._model, user=None) for window in windows(turns)]
         source = READ_BY_RULES if all(one.by == "rules" for one in read) else READ_BY_MODEL
         candidates = group_same([candidate for one in read for candidate in one.candidates])
         vectors = self._embedded([one.summary for one in candidates])

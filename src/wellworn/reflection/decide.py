@@ -18,7 +18,7 @@ from wellworn.ingest.terms import terms
 from wellworn.models.port import Model, Request
 from wellworn.reflection import Candidate
 from wellworn.reflection.compare import Relation, compare, may_be_one
-from wellworn.reflection.extract import Action, prompt, read_actions
+from wellworn.reflection.extract import Action, ActionName, prompt, read_actions
 
 BATCH = 12
 """New memories that are decided on in one call."""
@@ -65,6 +65,16 @@ _BY_RELATION: dict[Relation, tuple[UpdateName, str]] = {
     "adds": ("merge", "more detail"),
 }
 """The strongest relation first, with what it leads to and why."""
+
+
+_BY_ACTION: dict[ActionName, tuple[UpdateName, str]] = {
+    "add": ("add", "new"),
+    "merge": ("merge", "same topic"),
+    "update": ("supersede", "was true before"),
+    "supersede": ("supersede", "was true before"),
+    "correct": ("correct", "was wrong"),
+}
+"""What a model's wish leads to, and why."""
 
 
 def decide(proposals: Sequence[Proposal], model: Model | None, *, among_people: bool = False) -> list[UpdateDecision]:
@@ -130,23 +140,13 @@ def _data(new: Sequence[Candidate], existing: Sequence[Entry]) -> str:
 
 def _by_model(new: Candidate, action: Action, existing: Sequence[Entry]) -> UpdateDecision | None:
     """The model's wish as a decision, or None when it cannot be trusted."""
-    if action.name == "add":
-        return UpdateDecision(candidate=new, action="add", why="model: new")
     olds = tuple(existing[index] for index in action.indices)
-    if action.name == "merge":
-        if not _says_both(action.text, olds[0].text, new.summary):
-            return None
-        return UpdateDecision(candidate=new, action="merge", olds=olds, text=action.text, why="model: same topic")
-    if action.name == "correct":
-        return UpdateDecision(candidate=new, action="correct", olds=olds, why="model: was wrong")
-    if action.name == "update" and not _is_made_of(action.text, olds[0].text, new.summary):
+    if action.text and not _is_made_of(action.text, olds[0].text, new.summary):
         return None
-    return UpdateDecision(candidate=new, action="supersede", olds=olds, text=action.text, why="model: was true before")
-
-
-def _says_both(merged: str, old: str, new: str) -> bool:
-    """Whether a merged text is made of the two and has lost neither."""
-    return _is_made_of(merged, old, new) and _keeps(merged, old)
+    if action.name == "merge" and not _keeps(action.text, olds[0].text):
+        return None
+    name, why = _BY_ACTION[action.name]
+    return UpdateDecision(candidate=new, action=name, olds=olds, text=action.text, why=f"model: {why}")
 
 
 def _is_made_of(text: str, old: str, new: str) -> bool:

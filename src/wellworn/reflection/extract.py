@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache, partial
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import BudgetExceeded, ReplyUnreadable
 from wellworn.core.fence import escape
 from wellworn.core.lazy import regex
-from wellworn.core.values import Entry, Kind, Turn
+from wellworn.core.values import Entry, Kind, Partition, Turn
 from wellworn.core.wellformed import count_tokens, one_line
 from wellworn.ingest.terms import terms, words
 from wellworn.ingest.utterance import ASSISTANT_ROLES
@@ -28,6 +28,7 @@ from wellworn.models.structured import read_json
 from wellworn.reflection import Candidate
 from wellworn.reflection.compare import group_same
 from wellworn.reflection.rules import extract as extract_by_rules
+from wellworn.store.port import Store
 
 WINDOW_TURNS = 40
 WINDOW_TOKENS = 6_000
@@ -37,6 +38,15 @@ RECALLED_TAG = "recalled"
 """A turn with this tag holds recalled memories and is not reflected on."""
 _SILENT_ROLES = frozenset({"system", "developer", "tool", "function", "tool_result"})
 _FENCED = regex(r"<(memories|memory-context)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+
+
+def turns_before(
+    store: Store, partition: Partition, session_id: str, stop: int
+) -> tuple[list[Turn], Mapping[str, Entry], list[Turn]]:
+    """The turns of a session below a number, their episodes by id, and those turns that are to be read."""
+    turns = [turn for turn in store.turns(partition, session_id) if turn.number < stop]
+    entries = store.get([partition], [turn.entry_id for turn in turns if turn.entry_id is not None])
+    return turns, entries, readable(turns, entries)
 
 
 def readable(turns: Sequence[Turn], entries: Mapping[str, Entry]) -> list[Turn]:
@@ -208,41 +218,25 @@ class Extracted:
     """Why rules answered although there is a model."""
 
 
-class Extract(Protocol):
-    """Proposes memories for a window; `user` is the name of the session's user, if it is known."""
-
-    def __call__(self, window: Window, *, user: str | None) -> Extracted: ...
-
-
 def by_rules(window: Window, *, user: str | None, fallback: str = "") -> Extracted:
-    """Without a model."""
+    """Without a model. `user` is the name of the session's user, if it is known."""
     found, skipped = extract_by_rules(window.turns, user=user, context=window.context)
     return Extracted(candidates=group_same(found), by="rules", skipped=skipped, fallback=fallback)
 
 
-def by_model(model: Model) -> Extract:
-    """With a model: one call a window.
-
-    Over the budget, or when its answer cannot be read, rules answer instead.
-    """
-
-    def extract(window: Window, *, user: str | None) -> Extracted:
-        told = dialogue(window.turns, context=window.context)
-        request = Request.of(prompt("extract"), told, purpose="extract", max_output_tokens=EXTRACT_TOKENS, json=True)
-        try:
-            reply = model.complete(request)
-            found, dropped = read_memories(reply.text, window.numbers)
-        except BudgetExceeded:
-            return by_rules(window, user=user, fallback="over the budget")
-        except ReplyUnreadable:
-            return by_rules(window, user=user, fallback="the model's answer could not be read")
-        candidates = _believed(found, window, dropped)
-        skipped = window.numbers - {number for one in candidates for number in one.turns}
-        return Extracted(
-            candidates=candidates, by=model.name, dropped=dropped, skipped=dict.fromkeys(sorted(skipped), UNUSED)
-        )
-
-    return extract
+def by_model(window: Window, model: Model, *, user: str | None) -> Extracted:
+    """With a model: one call. Over the budget, or when its answer cannot be read, rules answer instead."""
+    told = dialogue(window.turns, context=window.context)
+    request = Request.of(prompt("extract"), told, purpose="extract", max_output_tokens=EXTRACT_TOKENS, json=True)
+    try:
+        found, dropped = read_memories(model.complete(request).text, window.numbers)
+    except BudgetExceeded:
+        return by_rules(window, user=user, fallback="over the budget")
+    except ReplyUnreadable:
+        return by_rules(window, user=user, fallback="the model's answer could not be read")
+    candidates = _believed(found, window, dropped)
+    skipped = sorted(window.numbers - {number for one in candidates for number in one.turns})
+    return Extracted(candidates=candidates, by=model.name, dropped=dropped, skipped=dict.fromkeys(skipped, UNUSED))
 
 
 def _believed(found: Sequence[Candidate], window: Window, dropped: Counter[str]) -> list[Candidate]:

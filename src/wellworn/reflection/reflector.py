@@ -6,17 +6,17 @@ Works with a model or without one. When it runs is decided in `service`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import NotFound, WellwornError
 from wellworn.core.spans import span
-from wellworn.core.values import READ_BY_MODEL, READ_BY_RULES, Entry, Link, Partition, Trust, Turn
+from wellworn.core.values import READ_BY_MODEL, READ_BY_RULES, Entry, Link, Partition, Turn
 from wellworn.core.wellformed import count_tokens
 from wellworn.ingest.outdate import INSTANT, end_with_turns, outdate
-from wellworn.ingest.remember import MAX_LEARNED_CONFIDENCE, REPEAT_CONFIDENCE_STEP, Writer, keep
+from wellworn.ingest.remember import Writer, keep, surer
 from wellworn.ingest.session import name_of
 from wellworn.ingest.terms import content_hash
 from wellworn.ingest.utterance import ASSISTANT_ROLES
@@ -26,7 +26,7 @@ from wellworn.models.port import Model
 from wellworn.reflection import Candidate, ReflectedMemory, Reflection
 from wellworn.reflection.compare import group_same
 from wellworn.reflection.decide import Proposal, UpdateDecision, decide
-from wellworn.reflection.extract import Extract, Extracted, by_model, by_rules, evidence_of, readable, windows
+from wellworn.reflection.extract import Extracted, by_model, by_rules, evidence_of, turns_before, windows
 from wellworn.search.pipeline import Searcher
 from wellworn.store.events import Event, audit
 from wellworn.store.port import NewEntry, Selection, Store, Tx
@@ -49,9 +49,11 @@ Finish = Callable[[Tx, Reflection], None]
 class Read:
     """The turns of a session that are to be reflected on, with what came before."""
 
-    turns: list[Turn]
+    turns: dict[int, Turn]
+    """By their number, in order."""
     start: int
-    trust: Mapping[int, Trust]
+    doubtful: frozenset[int]
+    """Turns that are not trusted."""
     unread: frozenset[int]
     """Turns of the stretch that are not read: system text, tool output, recalled memories, what was forgotten or pruned."""
 
@@ -76,16 +78,11 @@ class Reflector:
         read = self._read(partition, session_id, start, stop)
         model = self._model_for(partition, session_id)
         found = self._propose(read, partition, model)
-        by_number = {turn.number: turn for turn in read.turns}
-        drafts = drafted(
-            found.candidates,
-            self._writer,
-            partition=partition,
-            session_id=session_id,
-            turns=by_number,
-            trust=read.trust,
-            source=READ_BY_RULES if found.by == "rules" else READ_BY_MODEL,
-        )
+        now, source = self._writer.clock(), READ_BY_RULES if found.by == "rules" else READ_BY_MODEL
+        drafts = [
+            self._writer.entry(_draft(one, read, partition, session_id, source, now), partition.scope, now)
+            for one in found.candidates
+        ]
         candidates, drafts = self._without_ended(found.candidates, drafts)
         found.dropped["ended already"] += len(found.candidates) - len(candidates)
         report = Reflection(
@@ -107,8 +104,8 @@ class Reflector:
             ]
             if proposals != before:  # a model is asked again only where there is something else to decide on
                 decider = None if found.by == "rules" else model
-                decisions = decide(proposals, decider, among_people=_among_people(read.turns))
-            steps = prepare(decisions, drafts, self._writer, by_number)
+                decisions = decide(proposals, decider, among_people=_among_people(read.turns.values()))
+            steps = prepare(decisions, drafts, self._writer, read.turns)
             try:
                 with self._writer.transact(tenant=partition.tenant) as tx:
                     # Someone wrote to the partition since: perhaps the same memory. Look again, but not for ever.
@@ -118,7 +115,9 @@ class Reflector:
                         )
                     now = self._writer.clock()
                     written = replace(report, memories=write(tx, steps, now))
-                    _note(tx, partition, written, now)
+                    tx.mark_session(partition, session_id, reflected=stop)
+                    detail = {**written.counts(), "dropped": sum(written.dropped.values())}
+                    audit(tx, Event(at=now, tenant=partition.tenant, action="reflect", detail={**detail}))
                     finish(tx, written)
                 return written
             except ChangedMeanwhile:
@@ -127,26 +126,22 @@ class Reflector:
         raise AssertionError("unreachable")  # the last attempt returns or raises
 
     def _read(self, partition: Partition, session_id: str, start: int, stop: int) -> Read:
-        turns = [turn for turn in self._store.turns(partition, session_id) if turn.number < stop]
+        turns, entries, kept = turns_before(self._store, partition, session_id, stop)
         if not turns:
             raise NotFound("session", session_id)
-        ids = [turn.entry_id for turn in turns if turn.entry_id is not None]
-        entries = self._store.get([partition], ids)
-        episodes = {turn.number: entries.get(turn.entry_id or "") for turn in turns}
-        trust: dict[int, Trust] = {number: entry.trust for number, entry in episodes.items() if entry is not None}
-        said = readable(turns, entries)
-        unread = {turn.number for turn in turns if turn.number >= start} - {turn.number for turn in said}
-        return Read(turns=said, start=start, trust=trust, unread=frozenset(unread))
+        said = {turn.number: turn for turn in kept}
+        doubtful = [n for n, turn in said.items() if entries[turn.entry_id or ""].trust == "untrusted"]
+        unread = {turn.number for turn in turns if turn.number >= start} - said.keys()
+        return Read(turns=said, start=start, doubtful=frozenset(doubtful), unread=frozenset(unread))
 
     def _propose(self, read: Read, partition: Partition, model: Model | None) -> Extracted:
-        extract: Extract = by_rules if model is None else by_model(model)
         user = name_of(partition.scope.user)
         found: list[Candidate] = []
         dropped: Counter[str] = Counter()
         skipped = dict.fromkeys(sorted(read.unread), "not said by a person, or taken back")
         readers, fallback = dict[str, None](), ""
-        for window in windows(read.turns, read.start):
-            part = extract(window, user=user)
+        for window in windows([*read.turns.values()], read.start):
+            part = by_rules(window, user=user) if model is None else by_model(window, model, user=user)
             found += part.candidates
             dropped.update(part.dropped)
             skipped.update(part.skipped)
@@ -176,14 +171,7 @@ class Reflector:
         return 0 if head is None else head.seq
 
 
-def _note(tx: Tx, partition: Partition, report: Reflection, now: datetime) -> None:
-    """The session is read up to here; the audit log says how many memories that gave."""
-    tx.mark_session(partition, report.session_id, reflected=report.stop)
-    detail: dict[str, int | float | str] = {**report.counts(), "dropped": sum(report.dropped.values())}
-    audit(tx, Event(at=now, tenant=partition.tenant, action="reflect", detail=detail))
-
-
-def _among_people(turns: Sequence[Turn]) -> bool:
+def _among_people(turns: Iterable[Turn]) -> bool:
     """Whether several people speak, assistants not counted."""
     return len({turn.role.strip().lower() for turn in turns} - ASSISTANT_ROLES) > 1
 
@@ -211,43 +199,31 @@ class PlannedWrite:
     said: list[Turn]
 
 
-def drafted(
-    candidates: Sequence[Candidate],
-    writer: Writer,
-    *,
-    partition: Partition,
-    session_id: str,
-    turns: Mapping[int, Turn],
-    trust: Mapping[int, Trust],
-    source: str,
-) -> list[Entry]:
-    """The proposed memories as entries that are not stored yet."""
-    now = writer.clock()
-    entries = []
-    for candidate in candidates:
-        said = [turns[number] for number in candidate.turns]
-        at = max(turn.at for turn in said)
-        since = min(at, candidate.valid_from or at)
-        until = candidate.valid_to if candidate.valid_to is not None and candidate.valid_to > since else None
-        # A name that the text has counts once: as the speaker's too, it costs a point of recall (docs/experiments.md).
-        named = candidate.speaker is not None and candidate.speaker.lower() in candidate.summary.lower()
-        draft = Draft(
-            text=candidate.summary,
-            kind=candidate.kind,
-            layer=partition.layer,
-            session_id=session_id,
-            turn_refs=sorted(candidate.turns),
-            evidence=evidence_of(said)[:MAX_EVIDENCE_CHARS],
-            source=source,
-            speaker=None if named else candidate.speaker,
-            confidence=candidate.confidence,
-            at=at,
-            valid_from=min(since, now),
-            valid_to=until,
-            trust="untrusted" if any(trust.get(turn.number) == "untrusted" for turn in said) else "trusted",
-        )
-        entries.append(writer.entry(draft, partition.scope, now))
-    return entries
+def _draft(
+    candidate: Candidate, read: Read, partition: Partition, session_id: str, source: str, now: datetime
+) -> Draft:
+    """A proposed memory for the writer."""
+    said = [read.turns[number] for number in candidate.turns]
+    at = max(turn.at for turn in said)
+    since = min(at, candidate.valid_from or at)
+    until = candidate.valid_to if candidate.valid_to is not None and candidate.valid_to > since else None
+    # A name that the text has counts once: as the speaker's too, it costs a point of recall (docs/experiments.md).
+    named = candidate.speaker is not None and candidate.speaker.lower() in candidate.summary.lower()
+    return Draft(
+        text=candidate.summary,
+        kind=candidate.kind,
+        layer=partition.layer,
+        session_id=session_id,
+        turn_refs=sorted(candidate.turns),
+        evidence=evidence_of(said)[:MAX_EVIDENCE_CHARS],
+        source=source,
+        speaker=None if named else candidate.speaker,
+        confidence=candidate.confidence,
+        at=at,
+        valid_from=min(since, now),
+        valid_to=until,
+        trust="trusted" if read.doubtful.isdisjoint(candidate.turns) else "untrusted",
+    )
 
 
 def prepare(
@@ -281,43 +257,23 @@ def prepare(
 
 def _decided(decision: UpdateDecision, new: Entry, writer: Writer, now: datetime) -> Entry:
     """The entry that a decision leads to: the new one, with what still holds of the old, or the old one with both."""
-    if decision.action == "merge":
-        return _merged(decision, new, writer, now)
     if not decision.draws_on_old:
         return new
+    old, entry = decision.olds[0], new
+    if decision.action == "merge":
+        entry = replace(
+            old, confidence=surer(old.confidence), at=max(old.at, new.at), updated_at=max(now, old.updated_at)
+        )
     text = writer.scrubbing.stored(new.partition)(decision.text)
-    old = decision.olds[0]
-    new = replace(
-        new, text=text, token_count=count_tokens(text), evidence=_evidence_of_both(old, new), trust=_trust(old, new)
-    )
-    return replace(new, content_hash=content_hash(new))
-
-
-def _merged(decision: UpdateDecision, new: Entry, writer: Writer, now: datetime) -> Entry:
-    """The existing memory as the merge leaves it: the text that says both, resting on the evidence of both."""
-    old = decision.olds[0]
-    surer = max(old.confidence, min(MAX_LEARNED_CONFIDENCE, round(old.confidence + REPEAT_CONFIDENCE_STEP, 6)))
-    text = writer.scrubbing.stored(new.partition)(decision.text)
-    merged = replace(
-        old,
-        text=text,
-        evidence=_evidence_of_both(old, new),
-        confidence=surer,
-        at=max(old.at, new.at),
-        trust=_trust(old, new),
-        token_count=count_tokens(text),
-        updated_at=max(now, old.updated_at),
-    )
-    return replace(merged, content_hash=content_hash(merged))
-
-
-def _trust(old: Entry, new: Entry) -> Trust:
-    return "untrusted" if "untrusted" in (old.trust, new.trust) else "trusted"
-
-
-def _evidence_of_both(old: Entry, new: Entry) -> str:
     evidence = old.evidence if new.evidence in old.evidence else f"{old.evidence}\n{new.evidence}"
-    return evidence[:MAX_EVIDENCE_CHARS]
+    entry = replace(
+        entry,
+        text=text,
+        token_count=count_tokens(text),
+        evidence=evidence[:MAX_EVIDENCE_CHARS],
+        trust="untrusted" if "untrusted" in (old.trust, new.trust) else "trusted",
+    )
+    return replace(entry, content_hash=content_hash(entry))
 
 
 def write(tx: Tx, steps: Sequence[PlannedWrite], now: datetime) -> list[ReflectedMemory]:
@@ -346,7 +302,10 @@ def _write(tx: Tx, step: PlannedWrite, written: Mapping[str, str], now: datetime
             if old.id != entry_id and old.state in ("active", "flagged"):
                 _write_replaced(tx, old, entry_id, now, wrong=decision.action == "correct")
     if decision.draws_on_old and decision.action == "supersede":
-        _link_to_source(tx, entry_id, olds[0], now)
+        # It tells what the old one told: it rests on the same turns, and is forgotten with any of them.
+        links = tx.links([olds[0].id], types=["derived_from"])
+        sources = [*(link.target for link in links if link.source == olds[0].id), olds[0].id]
+        _derive(tx, entry_id, [one for one in sources if one != entry_id], now)
     return entry_id
 
 
@@ -389,23 +348,12 @@ def link_to_turns(tx: Tx, entry_id: str, said: Sequence[Turn], partition: Partit
     episodes = [turn.entry_id for turn in said if turn.entry_id is not None and turn.entry_id != entry_id]
     if tx.get([partition], episodes).keys() != {*episodes}:
         raise ChangedMeanwhile("a turn was forgotten meanwhile")
-    tx.add_links(
-        [
-            Link(source=entry_id, target=episode, type="derived_from", automatic=True, created_at=now)
-            for episode in episodes
-        ]
-    )
+    _derive(tx, entry_id, episodes, now)
 
 
-def _link_to_source(tx: Tx, entry_id: str, old: Entry, now: datetime) -> None:
-    """Say that an entry tells what an old one told: it rests on the same turns, and is forgotten with any of them."""
-    turns = [link.target for link in tx.links([old.id], types=["derived_from"]) if link.source == old.id]
+def _derive(tx: Tx, entry_id: str, sources: Sequence[str], now: datetime) -> None:
     tx.add_links(
-        [
-            Link(source=entry_id, target=one, type="derived_from", automatic=True, created_at=now)
-            for one in (*turns, old.id)
-            if one != entry_id
-        ]
+        [Link(source=entry_id, target=one, type="derived_from", automatic=True, created_at=now) for one in sources]
     )
 
 

@@ -25,7 +25,7 @@ from wellworn.jobs.queue import Queue, find_job
 from wellworn.jobs.worker import Handler
 from wellworn.models.port import Model, Request
 from wellworn.reflection import Candidate, Reflection, ReflectionSettings
-from wellworn.reflection.extract import Window, dialogue, evidence_of, prompt, readable, rejection, windows
+from wellworn.reflection.extract import Window, dialogue, evidence_of, prompt, rejection, turns_before, windows
 from wellworn.reflection.reflector import MAX_EVIDENCE_CHARS, Reflector, link_to_turns
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Selection, SessionHead, Store, Tx
@@ -140,19 +140,16 @@ class Reflections:
         self, partition: Partition, session_id: str | None, *, again: bool, take: Take, progress: Progress = unwatched
     ) -> list[Reflection]:
         """Read a session, or every session of the partition, as far as it has not been read; with `again` all of it."""
-        heads = [head for head in self._heads(partition, session_id) if again or head.reflected < head.turns]
+        known = self.store.sessions(partition, session_id=session_id)
+        if session_id is not None and not known:
+            raise NotFound("session", session_id)
+        heads = [head for head in known if again or head.reflected < head.turns]
         done: list[Reflection] = []
         for number, head in enumerate(heads):
             progress(number, len(heads))
             done += self._now(head, 0 if again else head.reflected, again=again, take=take)
         progress(len(heads), len(heads))
         return done
-
-    def _heads(self, partition: Partition, session_id: str | None) -> Sequence[SessionHead]:
-        heads = self.store.sessions(partition, session_id=session_id)
-        if session_id is not None and not heads:
-            raise NotFound("session", session_id)
-        return heads
 
     def _now(self, head: SessionHead, start: int, *, again: bool, take: Take) -> list[Reflection]:
         """Run it as a job like any other, but here and at once; nothing when someone else is at it."""
@@ -169,8 +166,7 @@ class Reflections:
         if head is not None and not job.payload.get("again"):
             start = max(start, head.reflected)
         if head is None or start >= stop:  # forgotten, or read by another job
-            with self.store.transact() as tx:
-                self.queue.finish(tx, job, {"by": "nobody"})
+            self._finish(job, {"by": "nobody"})
             return None
 
         def finish(tx: Tx, report: Reflection) -> None:
@@ -183,9 +179,7 @@ class Reflections:
         start = summarized(self.store, job.partition, session_id)
         short = stop - start < self.settings.summarize_above // 2
         if self.summarizer is None or short or self.store.session(job.partition, session_id) is None:
-            with self.store.transact() as tx:
-                self.queue.finish(tx, job, {"summaries": 0})
-            return
+            return self._finish(job, {"summaries": 0})
 
         def finish(tx: Tx, counts: Counter[str]) -> None:
             self.queue.finish(tx, job, dict(counts))
@@ -193,8 +187,11 @@ class Reflections:
         try:
             self.summarizer.summarize(job.partition, session_id, start, stop, finish=finish)
         except BudgetExceeded:  # the cheaper route is no summary: the turns are all there
-            with self.store.transact() as tx:
-                self.queue.finish(tx, job, {"summaries": 0, "over_budget": 1})
+            self._finish(job, {"summaries": 0, "over_budget": 1})
+
+    def _finish(self, job: Job, result: Mapping[str, Any]) -> None:
+        with self.store.transact() as tx:
+            self.queue.finish(tx, job, result)
 
 
 # -- summaries ---------------------------------------------------------------------------------------------------------
@@ -232,10 +229,7 @@ class Summarizer:
         finish: Callable[[Tx, Counter[str]], None],
     ) -> None:
         """Summarise turns [start, stop); all summaries are written at once, with `finish`."""
-        turns = [turn for turn in self.store.turns(partition, session_id) if turn.number < stop]
-        ids = [turn.entry_id for turn in turns if turn.entry_id is not None]
-        episodes = self.store.get([partition], ids)
-        said = readable(turns, episodes)
+        _, episodes, said = turns_before(self.store, partition, session_id, stop)
         doubtful = {id for id, episode in episodes.items() if episode.trust == "untrusted"}
         model = self.model_for(partition, session_id)
         counts: Counter[str] = Counter()
