@@ -14,10 +14,9 @@ from evals.life import first_chats, judged_pairs
 
 from wellworn import Memory, Scope, ScopeError
 from wellworn.ingest.replaces import SURE, may_replace, probability
-from wellworn.ingest.statement import read
+from wellworn.ingest.statement import about_another, read
 from wellworn.ingest.terms import analyze, terms
 from wellworn.ingest.utterance import only_asks
-from wellworn.ingest.whose import about_another
 from wellworn.models.scripted import ScriptedModel
 
 START = datetime(2025, 1, 6, 9, tzinfo=UTC)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import field
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import regex
@@ -70,18 +69,6 @@ class _Part:
     """What opens and closes a run of lines of a fence that is too long for one piece."""
 
 
-@dataclass
-class _Piece:
-    """Parts that become one chunk."""
-
-    parts: list[_Part] = field(default_factory=list)
-    size: int = 0
-
-    @property
-    def own(self) -> str:
-        return "".join(part.text for part in self.parts)
-
-
 def is_short(text: str) -> bool:
     """Whether a text is one piece."""
     return len(text) <= MOST_TOKENS or count_tokens(text) <= MOST_TOKENS  # a character is one token at most
@@ -93,8 +80,9 @@ def chunk(text: str) -> list[Chunk]:
         return [Chunk(text=text, own=text)]
     chunks: list[Chunk] = []
     for piece in _packed(_parts(text)):
-        own, first = piece.own, piece.parts[0]
-        lead = "" if first.heading or not chunks else _lead(first, chunks[-1].own, piece.size)
+        own, first = _text(piece), piece[0]
+        tokens = sum(part.tokens for part in piece)
+        lead = "" if first.heading or not chunks else _lead(first, chunks[-1].own, tokens)
         if own.startswith(("```", "~~~", "|", "- ", "* ")):  # what must begin a line
             lead = lead.rstrip() + "\n\n" if lead else ""
         opening, closing = first.fence or (lead, "")
@@ -175,26 +163,32 @@ def _short_enough(sentence: str) -> list[str]:
     return runs
 
 
-def _packed(parts: Iterator[_Part]) -> list[_Piece]:
+def _packed(parts: Iterator[_Part]) -> list[list[_Part]]:
     """Parts joined into pieces: closed before a heading or at a paragraph's end from 200 tokens on, at a sentence's from
     250."""
-    pieces = [_Piece()]
+    pieces: list[list[_Part]] = [[]]
+    size = 0
     for part in parts:
-        piece = pieces[-1]
-        alone = part.fence or (piece.parts and piece.parts[-1].fence)
-        least = LEAST_TOKENS if part.heading and not (piece.parts and piece.parts[-1].heading) else 10**9
-        if piece.parts and (alone or piece.size >= least or piece.size + part.tokens > MOST_TOKENS):
-            piece = _Piece()
-            pieces.append(piece)
-        piece.parts.append(part)
-        piece.size += part.tokens
-        if not part.heading and piece.size >= (LEAST_TOKENS if part.ends_paragraph else TARGET_TOKENS):
-            pieces.append(_Piece())
-    pieces = [piece for piece in pieces if piece.parts]
+        last = pieces[-1][-1] if pieces[-1] else None
+        alone = part.fence or (last and last.fence)
+        full = part.heading and not (last and last.heading) and size >= LEAST_TOKENS
+        if last and (alone or full or size + part.tokens > MOST_TOKENS):
+            pieces.append([])
+            size = 0
+        pieces[-1].append(part)
+        size += part.tokens
+        if not part.heading and size >= (LEAST_TOKENS if part.ends_paragraph else TARGET_TOKENS):
+            pieces.append([])
+            size = 0
+    pieces = [piece for piece in pieces if piece]
     for number in range(len(pieces) - 1, 0, -1):  # nothing but space goes to the piece before
-        if not pieces[number].own.strip():
-            pieces[number - 1].parts += pieces.pop(number).parts
+        if not _text(pieces[number]).strip():
+            pieces[number - 1] += pieces.pop(number)
     return pieces
+
+
+def _text(piece: list[_Part]) -> str:
+    return "".join(part.text for part in piece)
 
 
 def _lead(first: _Part, before: str, tokens: int) -> str:

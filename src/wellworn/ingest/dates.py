@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from wellworn.core.lazy import regex
+from wellworn.ingest.word_lists import MONTHS, WEEKDAYS
 
 
 class NamedDate(NamedTuple):
@@ -24,11 +25,10 @@ class NamedDate(NamedTuple):
     year: int | None
 
 
-_NAMES = "january february march april may june july august september october november december".split()  # noqa: SIM905
-_MONTHS = {name: number for number, name in enumerate(_NAMES, start=1)}
+_MONTHS = {name: number for number, name in enumerate(MONTHS, start=1)}
 _MONTHS |= {name[:3]: number for name, number in _MONTHS.items()} | {"sept": 9}
 _UNSURE = "|".join(sorted({"march", "may", *(name for name in _MONTHS if len(name) < 5)} - {"june", "july"}))
-_SURE = "|".join(name for name in _NAMES if name not in ("march", "may"))
+_SURE = "|".join(name for name in MONTHS if name not in ("march", "may"))
 _YEAR = r"(?:19|20)\d\d"
 _DAY = r"(?:3[01]|[12]\d|0?[1-9])"
 _BEFORE_A_MONTH = "in by of mid late last next this from since until after early before during"
@@ -80,7 +80,6 @@ def _first(match: re.Match[str], part: str) -> str:
 
 # -- relative dates ----------------------------------------------------------------------------------------------------
 
-_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _NUMBERS = {"a": 1, "an": 1, "a couple of": 2}
 _NUMBERS |= {word: n for n, word in enumerate("one two three four five six seven eight nine ten".split(), 1)}  # noqa: SIM905
 _DAYS_AWAY = {"the day before yesterday": -2, "yesterday": -1, "last night": -1, "today": 0, "tonight": 0}
@@ -89,10 +88,10 @@ _COUNT = rf"\d{{1,3}}|{'|'.join(sorted(_NUMBERS, key=len, reverse=True))}"
 _UNIT = "day|week|month|year"
 _RELATIVE = regex(
     rf"\b(?:(?P<mark>since|starting|from|until|till)\ (?:on\ )?)?(?:(?P<away>{'|'.join(_DAYS_AWAY)})"
-    rf"|(?P<which>last|next|this)\ (?P<period>week|weekend|month|year|{'|'.join(_WEEKDAYS)})"
+    rf"|(?P<which>last|next|this)\ (?P<period>week|weekend|month|year|{'|'.join(WEEKDAYS)})"
     rf"|(?P<ago>{_COUNT})\ (?P<ago_unit>{_UNIT})s?\ ago"
     rf"|in\ (?P<ahead>{_COUNT})\ (?P<ahead_unit>{_UNIT})s?(?!\ of\b)"
-    rf"|(?:on|until|till|since)\ (?P<weekday>{'|'.join(_WEEKDAYS)}))\b(?!\ \()",
+    rf"|(?:on|until|till|since)\ (?P<weekday>{'|'.join(WEEKDAYS)}))\b(?!\ \()",
     re.IGNORECASE,
 )
 _LOOKS_BACK = regex(r"\b(?:[a-z]+ed|was|were|had|went|met|saw|ran|flew|came|took|got|did|made|left|bought)\b", re.I)
@@ -155,15 +154,15 @@ def _span(found: re.Match[str], day: datetime, text: str) -> tuple[datetime, dat
         )
         return _weekday(found["weekday"].lower(), day, "last" if past else "this")
     which, period = found["which"].lower(), found["period"].lower()
-    if period in _WEEKDAYS:
+    if period in WEEKDAYS:
         return _weekday(period, day, which)
     step = {"last": -1, "next": 1, "this": 0}[which]
     return _around(_shift(day, step, "week" if period == "weekend" else period), period)
 
 
 def _weekday(name: str, day: datetime, which: str) -> tuple[datetime, datetime] | None:
-    ahead = (_WEEKDAYS.index(name) - day.weekday()) % 7
-    if ahead == 0 or (which == "next" and _WEEKDAYS.index(name) > day.weekday()):
+    ahead = (WEEKDAYS.index(name) - day.weekday()) % 7
+    if ahead == 0 or (which == "next" and WEEKDAYS.index(name) > day.weekday()):
         return None  # today or in a week; this week or the next
     return _around(day + timedelta(days=ahead - 7 if which == "last" else ahead), "day")
 

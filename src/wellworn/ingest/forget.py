@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Protocol
 
 from wellworn.core.clock import Clock, aware
 from wellworn.core.errors import InvalidInput, NotFound
@@ -39,32 +38,24 @@ MOST_COMPARED = 200
 """Forgotten texts that are looked for within longer queries."""
 
 
-class Caches(Protocol):
-    """Whatever keeps something of entries in memory."""
-
-    def forget(self, partitions: Sequence[Partition]) -> int:
-        """Drop what is held of these partitions; returns how many entries that was."""
-        ...
-
-
 class Forgetter:
     """Removes entries of a scope and never anything of another."""
 
     def __init__(
         self,
         store: Store,
-        caches: Caches,
         *,
         clock: Clock,
-        before: Callable[[Tx], Callable[[], None]] | None = None,
-        cut: Callable[[Tx, Partition, Sequence[str]], int] | None = None,
+        caches: Callable[[Sequence[Partition]], int],
+        before: Callable[[Tx], Callable[[], None]],
+        cut: Callable[[Tx, Partition, Sequence[str]], int],
     ) -> None:
-        """`before` is called in the transaction, so that what is on its way to the store is forgotten too; what it
-        returns is called after the commit. `cut` is called with the sessions that lost some of their turns; it returns
-        how many jobs it dropped."""
+        """`caches` drops what is held in memory of partitions and returns how many entries that was. `before` is called in
+        the transaction, so that what is on its way to the store is forgotten too; what it returns is called after the
+        commit. `cut` is called with the sessions that lost some of their turns; it returns how many jobs it dropped."""
         self._store = store
-        self._caches = caches
         self._clock = aware(clock)
+        self._caches = caches
         self._before = before
         self._cut = cut
 
@@ -92,7 +83,7 @@ class Forgetter:
         home = scope.home(checked_layer(layer))
         partitions = scope.partitions() if ids is not None else [home]
         with self._store.transact() as tx:
-            committed = self._before(tx) if self._before is not None else None
+            committed = self._before(tx)
             now, hidden = self._clock(), None
             if ids is not None:
                 every = [*dict.fromkeys([*checked_ids(ids), *_drawn_from(tx, partitions, checked_ids(ids))])]
@@ -117,8 +108,7 @@ class Forgetter:
             if any(counted.values()):
                 event = Event(at=now, tenant=scope.tenant, action="forget")
                 audit(tx, replace(event, detail={name: number for name, number in counted.items() if number}))
-        if committed is not None:
-            committed()
+        committed()
         if hidden is not None:  # nobody sees it any more
             rest = self._store.clear_hidden(hidden)
             parts.append(replace(rest, entries=0))
@@ -129,7 +119,7 @@ class Forgetter:
         return Receipt(
             **counted,
             ids=[entry_id for part in parts for entry_id in part.ids],
-            cached=self._caches.forget(touched),
+            cached=self._caches(touched),
             at=now,
             copies=sum(part.entries for part in copied.values()),
             partitions=touched,
@@ -184,7 +174,7 @@ class Forgetter:
 
     def _remove(self, tx: Tx, partition: Partition, selection: Selection, turns: bool) -> Removed:
         removed = tx.remove(partition, selection, turns=turns)
-        if removed.cut and self._cut is not None:
+        if removed.cut:
             dropped = self._cut(tx, partition, removed.cut)
             removed = replace(removed, records=Counter(removed.records) + Counter({JOB: dropped}))
         return removed

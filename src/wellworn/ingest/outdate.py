@@ -46,17 +46,13 @@ def replace_older(tx: Tx, rivals: Sequence[tuple[Entry, float]], new: Entry, now
         if says_more(old.text, new.text):
             links.append(Link(source=new.id, target=old.id, type="supersedes", automatic=True, created_at=now))
             continue
-        for memory in _resting_on(tx, old):
-            outdate(tx, memory, new, now)
+        for memory in _derived(tx, old):
+            holds = memory.state == "active" and memory.valid_to is None
+            if holds and len(_turns_of(tx, memory)) == 1:
+                outdate(tx, memory, new, now)
         if tx.get([old.partition], [old.id])[old.id].state == "active":
             outdate(tx, old, new, now)
     tx.add_links(links)
-
-
-def _resting_on(tx: Tx, turn: Entry) -> list[Entry]:
-    """Memories that still hold and were derived from this turn alone."""
-    memories = [one for one in _derived(tx, turn) if one.state == "active" and one.valid_to is None]
-    return [one for one in memories if len(_turns_of(tx, one)) == 1]
 
 
 def end_with_turns(tx: Tx, memory: Entry, now: datetime) -> None:
@@ -98,7 +94,8 @@ def outdate(tx: Tx, old: Entry, new: Entry, now: datetime, *, at: datetime | Non
     for turn in _turns_of(tx, old):
         if turn in later or leads(tx, turn.id, by.id, "supersedes"):
             continue
-        if turn.state == "active" and not _says_more(tx, turn) and not says_more(turn.text, by.text):
+        told_on = any(memory.state in ("active", "flagged") for memory in _derived(tx, turn))
+        if turn.state == "active" and not told_on and not says_more(turn.text, by.text):
             end = at if at is not None and at > turn.valid_from else None
             tx.update(superseded(turn, by, end, now), change="superseded")
         links.append(Link(source=by.id, target=turn.id, type="supersedes", created_at=now))
@@ -209,11 +206,6 @@ def _derived(tx: Tx, turn: Entry, *, but: Entry | None = None) -> list[Entry]:
     """Memories that were derived from the turn, without one of them."""
     ids = [link.source for link in tx.links([turn.id], types=["derived_from"]) if link.target == turn.id]
     return [one for one in tx.get([turn.partition], ids).values() if but is None or one.id != but.id]
-
-
-def _says_more(tx: Tx, turn: Entry) -> bool:
-    """Whether a memory that still holds was derived from the turn."""
-    return any(one.state in ("active", "flagged") for one in _derived(tx, turn))
 
 
 def superseded(old: Entry, new: Entry, at: datetime | None, now: datetime, *, wrong: bool = False) -> Entry:

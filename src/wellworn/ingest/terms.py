@@ -24,9 +24,8 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, filled
 from wellworn.ingest.dates import NamedDate, named_dates
-from wellworn.ingest.related import RELATED
 from wellworn.ingest.utterance import ASSISTANT_ROLES, knows_not, only_asks, only_reacts
-from wellworn.ingest.word_lists import ENGLISH_WORDS, FOREIGN_WORDS
+from wellworn.ingest.word_lists import ENGLISH_WORDS, FOREIGN_WORDS, MONTHS, RELATED, WEEKDAYS
 from wellworn.ingest.word_lists import STOP_WORDS as STOP_WORDS
 from wellworn.store.port import IndexRecord
 
@@ -57,10 +56,9 @@ _IS_CJK = regex(rf"[{_CJK}]")
 _TIME_WORDS = frozenset(
     """
     yesterday today tonight tomorrow last next ago week weeks weekend weekends month months year years since until
-    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
-    september october november december spring summer autumn winter
+    spring summer autumn winter
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
-) | {str(year) for year in range(1900, 2100)}
+).union(WEEKDAYS, MONTHS, map(str, range(1900, 2100)))
 _CLOCK = regex(r"\d(?: ?[ap]m\b|(?:(?<=\b\d)|(?<=\b[01])\d|(?<=\b2)[0-3]):[0-5]\d\b)", re.IGNORECASE)
 """Begins with what is rare, so that most texts are passed over quickly."""
 _FIRST_PERSON = frozenset({"i", "my", "me", "mine", "we", "our", "us"})
@@ -156,7 +154,7 @@ _IMPLIED = [
     (regex(rf"(?:{_IM}|\bI(?:['’]ve)? (?:just )?turned )\d{{2}}\b(?=\s*(?:years?\b|and\b|[,;!]|\.?$))"), "aged"),
     (regex(rf"(?:{_IM}|\bI come )from [A-Z]|\bI grew up in\b"), "origin"),
 ]
-"""What a statement tells that none of its words names, and a word for it that `related.py` has: "I'm Tom", "I'm a nurse"."""
+"""What a statement tells that none of its words names, and a word for it that `word_lists.py` has: "I'm Tom", "I'm a nurse"."""
 _Words = tuple[dict[int, int], int, int, int]
 """Terms with their counts; characters, traits and the speaker's hash."""
 

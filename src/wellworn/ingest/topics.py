@@ -16,16 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from wellworn.ingest.terms import hash64, names_in, stem, words
+from wellworn.ingest.word_lists import MONTHS, WEEKDAYS
 from wellworn.models.port import Matrix
 from wellworn.models.static import StaticEmbedder
 
 NONE = "none"
-_MONTHS = frozenset(
-    "january february march april may june july august september october november december".split()  # noqa: SIM905
-)
-_DAYS = frozenset(
-    f"{day}{s}" for day in ("mon", "tues", "wednes", "thurs", "fri", "satur", "sun") for s in ("day", "days")
-)
+_DAYS = frozenset(f"{day}{s}" for day in WEEKDAYS for s in ("", "s"))
 
 
 class Topics:
@@ -100,7 +96,7 @@ def without_values(text: str) -> str:
 def _kind(word: str, names: set[str]) -> str:
     if word[0].isdigit():
         return "number"
-    return "month" if word in _MONTHS else "weekday" if word in _DAYS else "name" if word in names else word
+    return "month" if word in MONTHS else "weekday" if word in _DAYS else "name" if word in names else word
 
 
 @lru_cache(maxsize=1)

@@ -184,6 +184,14 @@ def _listed(name: str, values: object, what: str, remedy: str = "give a list") -
     return listed
 
 
+def _pairs(name: str, values: object, what: str, remedy: str) -> list[tuple[Any, Any]]:
+    listed = _listed(name, values, name, remedy)
+    for one in listed:
+        if not isinstance(one, tuple | list) or len(one) != 2:
+            raise InvalidInput(name, f"{shown(one)} is not {what}", remedy)
+    return [(first, second) for first, second in listed]
+
+
 def _number(name: str, value: object, most: float, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:  # NaN is neither
         raise InvalidInput(name, f"{shown(value)} is not {what}")
@@ -313,20 +321,13 @@ def checked_ids(values: object, name: str = "ids") -> list[str]:
 
 def checked_turns(turns: object) -> list[tuple[str, str]]:
     """What was said, each a role and a text."""
-    listed = _listed("turns", turns, "turns", as_in := "as in [('user', 'I moved to Bergen.')]")
-    for turn in listed:
-        if not isinstance(turn, tuple | list) or len(turn) != 2:
-            raise InvalidInput("turns", f"{shown(turn)} is not a role and a text", as_in)
-    return [(role, text) for role, text in listed]
+    return _pairs("turns", turns, "a role and a text", "as in [('user', 'I moved to Bergen.')]")
 
 
 def checked_pairs(pairs: object) -> list[tuple[str, list[str]]]:
     """Queries, each with the ids of its right entries."""
-    listed = _listed("pairs", pairs, "pairs", "as in [['query', ['id']]]")
-    for pair in listed:
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise InvalidInput("pairs", f"{shown(pair)} is not a query with ids", "as in [['query', ['id']]]")
-    return [(checked_query(query), checked_ids(ids)) for query, ids in listed]
+    given = _pairs("pairs", pairs, "a query with ids", "as in [['query', ['id']]]")
+    return [(checked_query(query), checked_ids(ids)) for query, ids in given]
 
 
 def checked_tags(tags: object) -> list[str]:

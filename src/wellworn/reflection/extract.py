@@ -23,6 +23,7 @@ from wellworn.core.values import Entry, Kind, Partition, Turn
 from wellworn.core.wellformed import count_tokens, one_line
 from wellworn.ingest.terms import terms, words
 from wellworn.ingest.utterance import ASSISTANT_ROLES
+from wellworn.ingest.word_lists import MONTHS, WEEKDAYS
 from wellworn.models.port import Model, Request, read_prompt
 from wellworn.models.structured import read_json
 from wellworn.reflection import Candidate
@@ -103,12 +104,10 @@ def windows(turns: Sequence[Turn], start: int = 0) -> list[Window]:
 MIN_SHARE = 0.3
 """Of a summary's words that must have been said; one of them in a turn that it names."""
 _SAID_OF_ANYONE = frozenset({"user", "users", "assistant", "speaker", "person", "they", "their", "he", "she"})
-_MONTHS = "january february march april may june july august september october november december".split()  # noqa: SIM905
-_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()  # noqa: SIM905
-_CALENDAR = frozenset({*_MONTHS, *(month[:3] for month in _MONTHS), *_WEEKDAYS})
+_CALENDAR = frozenset({*MONTHS, *(month[:3] for month in MONTHS), *WEEKDAYS})
 _DATE = regex(
-    rf"\b\d{{4}}-\d{{2}}-\d{{2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?(?:{'|'.join(_MONTHS)})(?:,?\s+\d{{4}})?"
-    rf"|\b(?:{'|'.join(_MONTHS)})\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}})?|\b(?:{'|'.join(_MONTHS)})\s+\d{{4}}",
+    rf"\b\d{{4}}-\d{{2}}-\d{{2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?(?:{'|'.join(MONTHS)})(?:,?\s+\d{{4}})?"
+    rf"|\b(?:{'|'.join(MONTHS)})\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}})?|\b(?:{'|'.join(MONTHS)})\s+\d{{4}}",
     re.IGNORECASE,
 )
 _NUMBER = regex(r"\d+(?:[.,:]\d+)*")

@@ -9,7 +9,7 @@ Words, for query terms t and row i, with f how often t occurs in i and |i| its l
     idf(t) = ln(1 + (n - df + ½) / (df + ½))
     bm25(i) = Σ_t idf(t) · f (k1 + 1) / (f + k1 (1 - b + b · max(1, |i| / pivot)))
 
-A row that lacks t gets a share of that for a related word that it has ("moved" for "live", see `ingest/related.py`). Then
+A row that lacks t gets a share of that for a related word that it has ("moved" for "live", see `ingest/word_lists.py`). Then
 
     words(i) = (bm25(i) + Σ_d w_d (bm25(i-d) + bm25(i+d)) + a · bm25(i-1) [i-1 is a short question]) / Σ_t idf(t)
 

@@ -14,11 +14,10 @@ import numpy as np
 from wellworn.core.clock import to_micros
 from wellworn.core.values import READ_BY_MODEL
 from wellworn.ingest.replaces import SURE, leaves, may_follow
-from wellworn.ingest.statement import Statement, agreement, read
+from wellworn.ingest.statement import Statement, about_another, agreement, read
 from wellworn.ingest.terms import Trait, terms, words
 from wellworn.ingest.topics import topics
 from wellworn.ingest.utterance import asks_assistant, only_asks, tells
-from wellworn.ingest.whose import about_another
 from wellworn.learning.past import source_code
 from wellworn.search.bank import Bank
 from wellworn.search.context import SearchContext
