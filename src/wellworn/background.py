@@ -17,7 +17,7 @@ from wellworn.models.ledger import Budget, InFlight, Meter, Prices
 from wellworn.models.port import Model
 from wellworn.reflection import Reflection, ReflectionSettings
 from wellworn.reflection.reflector import Reflector
-from wellworn.reflection.service import Reflections, SessionWatch, Summarizer
+from wellworn.reflection.service import Reflections, Summarizer
 
 if TYPE_CHECKING:
     from wellworn.engine import Engine
@@ -58,19 +58,18 @@ class Background:
         summaries = None
         if summarizer is not None:
             summaries = Summarizer(store=store, writer=writer, model_for=partial(self.meter, summarizer))
-        self._reflections = Reflections(
-            store=store, queue=self.queue, reflector=reflector, summarizer=summaries, settings=settings, new_id=new_id
-        )
-        self.watch = SessionWatch(
+        self.watch = Reflections(
             store=store,
             queue=self.queue,
             settings=settings,
-            summarizes=summaries is not None,
+            reflector=reflector,
+            summarizer=summaries,
             clock=clock,
+            new_id=new_id,
             committed=self.wake,
             background=on_thread,
         )
-        self._worker = Worker(self.queue, self._reflections.handlers, tenants=self._served)
+        self._worker = Worker(self.queue, self.watch.handlers, tenants=self._served)
         self._keep_jobs_days = settings.keep_jobs_days
         if settings.idle_minutes is not None:
             self._worker.every(SWEEP_S, lambda: self.watch.sweep(tenants=self._served()))
@@ -114,9 +113,7 @@ class Background:
     def reflect(
         self, partition: Partition, session_id: str | None, *, again: bool, progress: Progress
     ) -> list[Reflection]:
-        return self._reflections.reflect(
-            partition, session_id, again=again, take=self._worker.taking, progress=progress
-        )
+        return self.watch.reflect(partition, session_id, again=again, take=self._worker.taking, progress=progress)
 
     def run(self, *, tenant: str | None, progress: Progress) -> int:
         """Do what is due for a tenant; without one, for those served here, or for the only one that the store has."""

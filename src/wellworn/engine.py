@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # loaded where they are used: a plain memory needs none of th
     from wellworn.jobs.worker import Handler
     from wellworn.learning.residual import MatrixReranker
     from wellworn.models.choose import EmbedderSpec, ModelSpec
-    from wellworn.models.ledger import Budget, Meter, Prices
+    from wellworn.models.ledger import Budget, Meter
     from wellworn.models.port import Embedder, Model
     from wellworn.reflection import ReflectionSettings
     from wellworn.search.engines import VectorEngine
@@ -109,8 +109,11 @@ class Engine:
         # Everything is checked before a file is made.
         self.embedder = _embedder(settings.get("embedder", "static"))
         self.llm, summarizer = _model(settings.get("llm")), _model(settings.get("summarizer"))
-        unpriced = self.llm is None and summarizer is None and settings.get("prices") is None
-        prices = None if unpriced else _prices(settings.get("prices"))
+        prices = None
+        if any(one is not None for one in (self.llm, summarizer, settings.get("prices"))):
+            from wellworn.models.ledger import Prices
+
+            prices = Prices.load(settings.get("prices"))
         self.profile = checked_profile(settings.get("profile", "default"))
         mode = checked_mode(settings.get("learning", "on"))
         self.recursion = recursion_of(settings.get("recursion", "on"), self.profile)
@@ -278,12 +281,6 @@ def _model(spec: ModelSpec) -> Model | None:
     from wellworn.models.choose import choose_model
 
     return choose_model(spec)
-
-
-def _prices(path: str | Path | None) -> Prices:
-    from wellworn.models.ledger import Prices
-
-    return Prices.load(path)
 
 
 def _reranker(profile: Profile, store: Store, embedder: Embedder | None) -> MatrixReranker | None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from wellworn.core.values import Entry, Layer, Link, LinkType, Partition, Turn
 from wellworn.core.wellformed import count_tokens
+from wellworn.ingest.terms import record_of
 from wellworn.store.port import (
     EmbeddingModel,
     IndexRecord,
@@ -59,6 +60,11 @@ def make_entry(id: str, **given: Any) -> Entry:  # any field of Entry
         "valid_from": at,
     }
     return Entry(id=id, **(defaults | given))
+
+
+def analyze(text: str, **given: Any) -> IndexRecord:  # any field of Entry
+    """The index record of an entry with this text."""
+    return record_of(make_entry("1", text=text, **given))
 
 
 def make_index(text: str, **given: Any) -> IndexRecord:  # any field of IndexRecord

@@ -21,9 +21,9 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+from contract.builders import analyze
 from search.embedders import WORDS, WordsEmbedder
 from wellworn import Memory, Scope
-from wellworn.ingest.terms import analyze
 from wellworn.search import mapped
 from wellworn.search.partition import PartitionIndex
 

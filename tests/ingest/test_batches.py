@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contract.builders import analyze
 from wellworn import Memory, Scope
-from wellworn.ingest.terms import analyze, record_of, records_of
+from wellworn.ingest.terms import record_of, records_of
 from wellworn.ingest.validate import CHECKS, Draft, check
 
 SCOPE = Scope(tenant="t", user="ada")

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from evals.life import first_chats, judged_pairs
 
+from contract.builders import analyze
 from wellworn import Memory, Scope, ScopeError
 from wellworn.ingest.replaces import SURE, may_replace, probability
 from wellworn.ingest.statement import about_another, read
-from wellworn.ingest.terms import analyze, terms
+from wellworn.ingest.terms import terms
 from wellworn.ingest.utterance import only_asks
 from wellworn.models.scripted import ScriptedModel
 

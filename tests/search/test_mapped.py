@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contract.builders import analyze
 from search.embedders import WORDS, WordsEmbedder
 from wellworn import InvalidInput, Memory, Scope
-from wellworn.ingest.terms import analyze
 from wellworn.search import mapped, partition, postings
 from wellworn.search.partition import PartitionIndex
 

@@ -36,14 +36,14 @@ _LEADS = "|".join(rf"(?<=\b{word}[\s-])" for word in _BEFORE_A_MONTH.split())
 _BETWEEN_MONTHS = "|".join(rf"(?<=\b{word}\s)" for word in ("or", "and", "to"))
 _DATE = regex(
     rf"""\b(?:
-        (?P<iso_year>{_YEAR})-(?P<iso_month>0[1-9]|1[0-2])(?:-(?P<iso_day>0[1-9]|[12]\d|3[01]))?
-      | (?P<day>{_DAY})(?:st|nd|rd|th)?(?:\sof)?\s(?P<month>{_SURE}|{_UNSURE})\b\.?(?:,?\s?(?P<year>{_YEAR}))?
-      | (?P<month_>{_SURE}|{_UNSURE})\.?\s(?:
-            (?P<day_>{_DAY})(?:st|nd|rd|th)?\b(?:,?\s?(?P<year_>{_YEAR}))?
-          | (?:of\s)?(?P<year__>{_YEAR}))
-      | (?P<sure>{_SURE})
-      | (?:{_LEADS})(?P<unsure>{_UNSURE})
-      | (?:{_BETWEEN_MONTHS})(?P<other>(?-i:March|May))
+        (?P<year_1>{_YEAR})-(?P<month_1>0[1-9]|1[0-2])(?:-(?P<day_1>0[1-9]|[12]\d|3[01]))?
+      | (?P<day_2>{_DAY})(?:st|nd|rd|th)?(?:\sof)?\s(?P<month_2>{_SURE}|{_UNSURE})\b\.?(?:,?\s?(?P<year_2>{_YEAR}))?
+      | (?P<month_3>{_SURE}|{_UNSURE})\.?\s(?:
+            (?P<day_3>{_DAY})(?:st|nd|rd|th)?\b(?:,?\s?(?P<year_3>{_YEAR}))?
+          | (?:of\s)?(?P<year_4>{_YEAR}))
+      | (?P<month_4>{_SURE})
+      | (?:{_LEADS})(?P<month_5>{_UNSURE})
+      | (?:{_BETWEEN_MONTHS})(?P<month_6>(?-i:March|May))
     )\b""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -69,13 +69,8 @@ def named_dates(query: str, words: Iterable[str]) -> tuple[NamedDate, ...]:
 
 
 def _first(match: re.Match[str], part: str) -> str:
-    """What the match has for a part under any of its names; empty when nothing."""
-    names = {
-        "month": ("iso_month", "month", "month_", "sure", "unsure", "other"),
-        "day": ("iso_day", "day", "day_"),
-        "year": ("iso_year", "year", "year_", "year__"),
-    }
-    return next((found for name in names[part] if (found := match[name])), "")
+    """What the match has for a part in any of its ways to be written; empty when nothing."""
+    return next((found for name, found in match.groupdict().items() if found and name.startswith(part)), "")
 
 
 # -- relative dates ----------------------------------------------------------------------------------------------------

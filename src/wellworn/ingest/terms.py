@@ -110,26 +110,9 @@ def terms(text: str) -> list[int]:
     return [term for word in words(text) if (term := _term(word))]
 
 
-def analyze(
-    text: str, *, title: str = "", tags: Sequence[str] = (), speaker: str | None = None, role: str | None = None
-) -> IndexRecord:
-    """The index record of a text. Title, tags and the speaker's name count as words of it. `role` is that of a turn."""
-    return _records([_read(text, title, tags, speaker, role)])[0]
-
-
 def record_of(entry: Entry) -> IndexRecord:
     """The index record an entry must have."""
     return records_of([entry])[0]
-
-
-def records_of(entries: Sequence[Entry]) -> list[IndexRecord]:
-    """The index records of many entries: their sketches are computed together."""
-    return _records([_read(one.text, one.title, one.tags, one.speaker, _role_of(one)) for one in entries])
-
-
-def _role_of(entry: Entry) -> str | None:
-    of_dialogue = entry.session_id is not None and entry.thread == thread_of("session", entry.session_id)
-    return entry.source if entry.kind == "episode" and of_dialogue else None
 
 
 _OF_ONESELF = frozenset({"i", "im", "me"})
@@ -159,7 +142,11 @@ _Words = tuple[dict[int, int], int, int, int]
 """Terms with their counts; characters, traits and the speaker's hash."""
 
 
-def _read(text: str, title: str, tags: Sequence[str], speaker: str | None, role: str | None) -> _Words:
+def _read(entry: Entry) -> _Words:
+    """Title, tags and the speaker's name count as words of an entry."""
+    text, title, tags, speaker = entry.text, entry.title, entry.tags, entry.speaker
+    of_dialogue = entry.session_id is not None and entry.thread == thread_of("session", entry.session_id)
+    role = entry.source if entry.kind == "episode" and of_dialogue else None
     own = words(text)
     if not _OF_ONESELF.isdisjoint(own):
         own += [word for form, word in _IMPLIED if form.search(text)]
@@ -170,7 +157,9 @@ def _read(text: str, title: str, tags: Sequence[str], speaker: str | None, role:
     return found, len(text), _traits(text, own, role), name_hash(speaker) if speaker else 0
 
 
-def _records(read: Sequence[_Words]) -> list[IndexRecord]:
+def records_of(entries: Sequence[Entry]) -> list[IndexRecord]:
+    """The index records of many entries: their sketches are computed together."""
+    read = [_read(entry) for entry in entries]
     ordered = [sorted(found) for found, _, _, _ in read]
     hashes = np.array([term for terms in ordered for term in terms], dtype="<u8")
     counted = np.array([one[0][term] for one, terms in zip(read, ordered, strict=True) for term in terms], dtype=int)

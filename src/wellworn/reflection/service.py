@@ -1,8 +1,7 @@
 """When sessions are reflected on, and the jobs that do it.
 
-`SessionWatch` queues a job at a session's end, every so many turns, or after a session has been idle; the job is queued
-in the transaction that is its reason and named by session and turns, so the same turns are never queued twice.
-`Reflections` runs these jobs, and reflects on demand.
+A job is queued at a session's end, every so many turns, or after a session has been idle; in the transaction that is its
+reason, and named by session and turns, so the same turns are never queued twice.
 """
 
 from __future__ import annotations
@@ -34,17 +33,21 @@ REFLECT = "reflect"
 SUMMARIZE = "summarize"
 MOST_AT_ONCE = 1_000
 _POLL_S = 0.02
+Take = Callable[[Partition, str, str, Mapping[str, Any]], AbstractContextManager[Job | None]]
+"""Has the job of a partition, kind and key while a block lasts; None when it is done or someone else has it."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SessionWatch:
-    """Told of every turn and every end; queues what they call for."""
+class Reflections:
+    """Told of every turn and every end; queues the reflections and summaries that they call for, and runs them."""
 
     store: Store
     queue: Queue
     settings: ReflectionSettings
-    summarizes: bool
+    reflector: Reflector
+    summarizer: Summarizer | None
     clock: Clock
+    new_id: NewId
     committed: Callable[[], None]
     """To be called when what was queued is durable."""
     background: bool
@@ -56,7 +59,7 @@ class SessionWatch:
         reflects = every is not None and turns % every == 0
         if reflects and (head := tx.session(partition, session_id)) is not None:
             self._reflect(tx, head)
-        summarizes = self.summarizes and turns % above == 0
+        summarizes = self.summarizer is not None and turns % above == 0
         if summarizes:
             self._summarize(tx, partition, session_id, turns)
         return reflects or summarizes
@@ -66,7 +69,7 @@ class SessionWatch:
         head = tx.session(partition, session_id)
         if head is None:
             return None
-        if self.summarizes and head.turns >= self.settings.summarize_above:
+        if self.summarizer is not None and head.turns >= self.settings.summarize_above:
             self._summarize(tx, partition, session_id, head.turns)
         return self._reflect(tx, head)
 
@@ -114,22 +117,6 @@ class SessionWatch:
             if job.state == "queued" and not self.background:
                 return job  # nobody here will run it
             time.sleep(_POLL_S)
-
-
-Take = Callable[[Partition, str, str, Mapping[str, Any]], AbstractContextManager[Job | None]]
-"""Has the job of a partition, kind and key while a block lasts; None when it is done or someone else has it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reflections:
-    """Runs reflections and summaries, and the jobs that ask for them."""
-
-    store: Store
-    queue: Queue
-    reflector: Reflector
-    summarizer: Summarizer | None
-    settings: ReflectionSettings
-    new_id: NewId
 
     @property
     def handlers(self) -> Mapping[str, Handler]:
