@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wellworn.core.errors import InvalidInput
-from wellworn.core.values import CacheLevel, Job, JobState, LearningStatus, Progress, Scope, Stats
+from wellworn.core.values import Job, JobState, LearningStatus, Progress, Scope, Stats
 from wellworn.engine import Engine
 from wellworn.ingest import validate
 from wellworn.ingest.validate import TimeLike
 from wellworn.jobs.queue import list_jobs
-from wellworn.models.port import Embedder
 from wellworn.store.events import Event, events
 
 if TYPE_CHECKING:
@@ -145,6 +144,7 @@ class AdminView(MemoryView):
         store = self._engine.store
         partitions = store.covered(self._optional(scope))
         counts, model = store.counts(partitions), store.model()
+        metrics = getattr(self._engine.embedder, "metrics", None)  # only one with a cache has any
         return Stats(
             **{name: counts[name] for name in ("entries", "links", "versions", "sessions", "turns", "vectors")},
             by_kind={key[5:]: n for key, n in counts.items() if key.startswith("kind:")},
@@ -153,7 +153,7 @@ class AdminView(MemoryView):
             width=model.width if model else 0,
             size_bytes=counts["bytes"],
             scrubbed=self._engine.scrubbing.counts(partitions),
-            embedding_cache=_cache_metrics(self._engine.embedder),
+            embedding_cache=list(metrics()) if callable(metrics) else [],
         )
 
     def events(self, *, limit: int = 100, scope: Scope | None = None) -> list[Event]:
@@ -351,8 +351,3 @@ class AdminView(MemoryView):
             raise InvalidInput("path", f"there is no {str(place)!r}", "give the file or folder of the export")
         whose = None if owner is None else validate.checked_line("owner", owner, blank=False)
         return importer.run([*read(place)], owner=whose, progress=validate.checked_progress(progress))
-
-
-def _cache_metrics(embedder: Embedder | None) -> list[CacheLevel]:
-    metrics = getattr(embedder, "metrics", None)  # only one with a cache has any
-    return list(metrics()) if callable(metrics) else []

@@ -141,8 +141,9 @@ def _span(found: re.Match[str], day: datetime, text: str) -> tuple[datetime, dat
         return _around(day + timedelta(days=_DAYS_AWAY[found["away"].lower()]), "day")
     for group, sign in (("ago", -1), ("ahead", 1)):
         if found[group]:
-            unit = found[f"{group}_unit"].lower()
-            return _around(_shift(day, sign * _number(found[group]), unit), unit)
+            unit, word = found[f"{group}_unit"].lower(), found[group].lower()
+            count = int(word) if word.isdigit() else _NUMBERS[word]
+            return _around(_shift(day, sign * count, unit), unit)
     if found["weekday"]:
         past = found[0].lower().startswith("since ") or (
             not found["mark"] and _LOOKS_BACK.search(text) and not _LOOKS_AHEAD.search(text)
@@ -178,7 +179,3 @@ def _shift(day: datetime, count: int, unit: str) -> datetime:
         return day + timedelta(days=count * (7 if unit == "week" else 1))
     year, month = divmod(day.year * 12 + day.month - 1 + count * (12 if unit == "year" else 1), 12)
     return day.replace(year=year, month=month + 1, day=min(day.day, 28))
-
-
-def _number(word: str) -> int:
-    return int(word) if word.isdigit() else _NUMBERS[word.lower()]

@@ -86,22 +86,12 @@ class Forgetter:
             committed = self._before(tx)
             now, hidden = self._clock(), None
             if ids is not None:
-                every = [*dict.fromkeys([*checked_ids(ids), *_drawn_from(tx, partitions, checked_ids(ids))])]
-                if turns and not expired:
-                    every = [*dict.fromkeys([*every, *_said_in(tx, partitions, every)])]
-                texts = [entry.text for entry in tx.get(partitions, every).values()]
-                replaced = {} if expired else replaced_by(tx, {*every})
-                removed, copied = self._by_ids(tx, partitions, every, bool(turns), now)
-                hold_without(tx, replaced, now)
-                removed.append(_blank_queries(tx, partitions, texts))
+                removed, copied = self._by_ids(tx, partitions, checked_ids(ids), bool(turns), now, expired=expired)
             elif session_id is not None:
-                selection = Selection(session_id=checked_session_id(session_id))
-                entries = [entry for page in self._store.pages([home], selection) for _, entry in page]
-                texts = [entry.text for entry in entries]
-                removed, copied = self._by_session(tx, home, selection, entries, turns is not False, now)
-                removed.append(_blank_queries(tx, [home], texts))
+                removed, copied = self._by_session(tx, home, checked_session_id(session_id), turns is not False, now)
             else:
-                copied = self._remove_copies(tx, [home], self._ids(home, Selection(kinds=SHAREABLE)), now)
+                shareable = [entry.id for entry in self._entries(home, Selection(kinds=SHAREABLE))]
+                copied = self._remove_copies(tx, [home], shareable, now)
                 removed, hidden = self._whole(tx, home)
             parts = [*removed, *copied.values()]
             counted = _counted(parts)
@@ -137,12 +127,17 @@ class Forgetter:
         return [elsewhere, Removed(ids=ids, entries=len(ids))], number
 
     def _by_ids(
-        self, tx: Tx, partitions: Sequence[Partition], ids: list[str], turns: bool, now: datetime
+        self, tx: Tx, partitions: Sequence[Partition], ids: list[str], turns: bool, now: datetime, *, expired: bool
     ) -> tuple[list[Removed], dict[Partition, Removed]]:
+        ids = [*dict.fromkeys([*ids, *_drawn_from(tx, partitions, ids)])]
+        if turns and not expired:
+            ids = [*dict.fromkeys([*ids, *_said_in(tx, partitions, ids)])]
         found = tx.get(partitions, ids)
         missing = [entry_id for entry_id in ids if entry_id not in found]
         if missing:
             raise NotFound("entry", str(missing[0]), "nothing was forgotten")
+        texts = [entry.text for entry in found.values()]
+        replaced = {} if expired else replaced_by(tx, {*ids})
         removed: list[Removed] = []
         shareable = [id for id, entry in found.items() if entry.kind in SHAREABLE]
         copied = self._remove_copies(tx, partitions, shareable, now)
@@ -151,13 +146,17 @@ class Forgetter:
         for partition in dict.fromkeys(entry.partition for entry in found.values()):
             here = [id for id, entry in found.items() if entry.partition == partition]
             removed.append(self._remove(tx, partition, Selection(ids=here), turns))
+        hold_without(tx, replaced, now)
+        removed.append(_blank_queries(tx, partitions, texts))
         return removed, copied
 
     def _by_session(
-        self, tx: Tx, partition: Partition, selection: Selection, entries: Sequence[Entry], turns: bool, now: datetime
+        self, tx: Tx, partition: Partition, session_id: str, turns: bool, now: datetime
     ) -> tuple[list[Removed], dict[Partition, Removed]]:
         """Everything of a session, and the memories of other sessions that its words were merged into: they hold them,
         in their text, their evidence or an older version."""
+        selection = Selection(session_id=session_id)
+        entries = self._entries(partition, selection)
         here = {entry.id for entry in entries}
         links = tx.links(sorted(here), types=["derived_from"])
         sources = {link.source for link in links if link.target in here} - here
@@ -165,11 +164,12 @@ class Forgetter:
         replaced = replaced_by(tx, {*here, *derived})
         own = [entry.id for entry in entries if entry.kind in SHAREABLE]
         copied = self._remove_copies(tx, [partition], [*own, *derived], now)
-        removed = [drop_elsewhere(tx, self._store, partition, selection.session_id)] if turns else []
+        removed = [drop_elsewhere(tx, self._store, partition, session_id)] if turns else []
         removed.append(self._remove(tx, partition, selection, turns))
         if derived:
             removed.append(tx.remove(partition, Selection(ids=derived)))
         hold_without(tx, replaced, now)
+        removed.append(_blank_queries(tx, [partition], [entry.text for entry in entries]))
         return removed, copied
 
     def _remove(self, tx: Tx, partition: Partition, selection: Selection, turns: bool) -> Removed:
@@ -194,8 +194,8 @@ class Forgetter:
             tx.update(changed, change=None)
         return {other: tx.remove(other, Selection(ids=copies)) for other, copies in go.items()}
 
-    def _ids(self, partition: Partition, selection: Selection) -> list[str]:
-        return [entry.id for page in self._store.pages([partition], selection) for _, entry in page]
+    def _entries(self, partition: Partition, selection: Selection) -> list[Entry]:
+        return [entry for page in self._store.pages([partition], selection) for _, entry in page]
 
     def _kept(self, scope: Scope, emptied: Sequence[Partition]) -> dict[str, int]:
         """What other layers of the scope still hold, and raw turns left in the partitions touched."""

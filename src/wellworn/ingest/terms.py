@@ -118,26 +118,20 @@ def record_of(entry: Entry) -> IndexRecord:
 _OF_ONESELF = frozenset({"i", "im", "me"})
 """One of these words is in each text that a form below fits."""
 _IM = r"\bI(?:['’]?m| am|(?:['’]ve| have)? bec[ao]me) (?:now |currently |originally )?"
-_IMPLIED = [
-    (
-        regex(
-            rf"(?:{_IM}|\b[Cc]all me )(?!\w+(?:ish|ese)\b|(?:Dutch|French|German|Italian|Indian|Russian|Christian|Muslim)\b"
-            r"|(?:Americ|Canad|Austr|Cathol))[A-Z][^\W\d_A-Z]+(?![\w'’-])"
-        ),
-        "named",
+_IMPLIED = {
+    "named": regex(
+        rf"(?:{_IM}|\b[Cc]all me )(?!\w+(?:ish|ese)\b|(?:Dutch|French|German|Italian|Indian|Russian|Christian|Muslim)\b"
+        r"|(?:Americ|Canad|Austr|Cathol))[A-Z][^\W\d_A-Z]+(?![\w'’-])"
     ),
-    (
-        regex(
-            rf"{_IM}an? (?!bit |little )(?:[\w-]+ ){{0,2}}?(?!vegetarian|beginner|smoker|lover|owner|member|runner|father|mother|brother|sister)"
-            r"(?:\w*(?:er|or|ista?|ian|ant|man|woman|wife|nurse|chef|cook|clerk|coach|pilot|vet|student)\b|[\w -]{1,40}? at [A-Z])"
-            r"|\bI(?:['’]?m| am) (?:doing|teaching|coaching|working|employed)\b[\w ]{0,20} (?:at|for) [A-Z]"
-        ),
-        "employed",
+    "employed": regex(
+        rf"{_IM}an? (?!bit |little )(?:[\w-]+ ){{0,2}}?(?!vegetarian|beginner|smoker|lover|owner|member|runner|father|mother|brother|sister)"
+        r"(?:\w*(?:er|or|ista?|ian|ant|man|woman|wife|nurse|chef|cook|clerk|coach|pilot|vet|student)\b|[\w -]{1,40}? at [A-Z])"
+        r"|\bI(?:['’]?m| am) (?:doing|teaching|coaching|working|employed)\b[\w ]{0,20} (?:at|for) [A-Z]"
     ),
-    (regex(rf"(?:{_IM}|\bI(?:['’]ve)? (?:just )?turned )\d{{2}}\b(?=\s*(?:years?\b|and\b|[,;!]|\.?$))"), "aged"),
-    (regex(rf"(?:{_IM}|\bI come )from [A-Z]|\bI grew up in\b"), "origin"),
-]
-"""What a statement tells that none of its words names, and a word for it that `word_lists.py` has: "I'm Tom", "I'm a nurse"."""
+    "aged": regex(rf"(?:{_IM}|\bI(?:['’]ve)? (?:just )?turned )\d{{2}}\b(?=\s*(?:years?\b|and\b|[,;!]|\.?$))"),
+    "origin": regex(rf"(?:{_IM}|\bI come )from [A-Z]|\bI grew up in\b"),
+}
+"""What a statement tells that none of its words names, by a word for it that `word_lists.py` has: "I'm Tom", "I'm a nurse"."""
 _Words = tuple[dict[int, int], int, int, int]
 """Terms with their counts; characters, traits and the speaker's hash."""
 
@@ -149,7 +143,7 @@ def _read(entry: Entry) -> _Words:
     role = entry.source if entry.kind == "episode" and of_dialogue else None
     own = words(text)
     if not _OF_ONESELF.isdisjoint(own):
-        own += [word for form, word in _IMPLIED if form.search(text)]
+        own += [word for word, form in _IMPLIED.items() if form.search(text)]
     around = words(" ".join([speaker or "", title, *tags])) if speaker or title or tags else []
     found: dict[int, int] = {}
     for term in filter(None, map(_term, (*around, *own))):

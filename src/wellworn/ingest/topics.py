@@ -42,7 +42,10 @@ class Topics:
         """The probability of each topic; of none it is 0."""
         (weights, bias), told = self._of_text, without_values(text)
         vectors = embedder().embed([text.lower(), told]).reshape(1, -1)
-        shares: Matrix = self._shares(vectors, weights, bias + self._by_words(words_of(told)))[0]
+        known = self._known(words_of(told))
+        by_words = (self._word_weights[known] * self._word_scale[known]).sum(axis=0)
+        bias = bias + by_words / np.float32(np.sqrt(max(len(known), 1)))
+        shares: Matrix = self._shares(vectors, weights, bias)[0]
         return shares
 
     def unknown(self, text: str) -> set[str]:
@@ -53,11 +56,6 @@ class Topics:
         places = np.minimum(self._words.searchsorted(hashes), len(self._words) - 1)
         known: npt.NDArray[np.intp] = places[self._words[places] == hashes]
         return known
-
-    def _by_words(self, hashes: npt.NDArray[np.uint64]) -> Matrix:
-        known = self._known(hashes)
-        told: Matrix = (self._word_weights[known] * self._word_scale[known]).sum(axis=0)
-        return told / np.float32(np.sqrt(max(len(known), 1)))
 
     def of_vectors(self, vectors: Matrix) -> Matrix:
         """The same of texts whose bundled vectors these are, a row each."""

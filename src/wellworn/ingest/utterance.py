@@ -93,36 +93,27 @@ _TELLS_TOO = regex(
 """A question that also states something: "did you know that I …", "since I …, which …"."""
 TIME_NAME = r"(?:[A-Z]\w*days?|Christmas|Easter|(?:Jan|Febr)uary|March|April|May|June|July|August|[A-Z]\w+ber)\b"
 """Days, months and feasts, which are written like names."""
-_SAYINGS = [
-    (regex(r"\bwho(?: am |['’]m )i\b", re.I), "what is my name"),
-    (regex(r"\bfor (?:a|my) living\b", re.I), "for work"),
-    (regex(r"\bwhere am i (?:originally )?from\b", re.I), "what is my origin"),
-    (
-        regex(
-            r"^(?:(?:what|anything) (?:else )?(?:(?:do|did|have|has) )?(?:you|i|we) (?:know|remember|say|said|told|tell)(?: you| me)?"
-            r"|(?:please )?tell me(?: (?:everything|all|more|again|what)(?: you (?:know|remember))?)?"
-            r"|do you (?:still )?(?:know|remember)(?: anything| something)?) about (?!(?:me|us|myself|it|that|this)\b)",
-            re.I,
-        ),
-        "",
-    ),
-    (
-        regex(
-            r"^(?:do you (?:still )?remember|(?:please )?(?:tell|remind) me(?: again)?(?: of)?) "
-            rf"(?=(?:my|our|the|{_WH})\b(?!.*\bto\b))",
-            re.I,
-        ),
-        "",
-    ),
-    (
-        regex(
-            r"(?i:^((?:who|what|which|where)\b.{0,120}\b(?:did|was|were)\b.{0,120}\bbefore) (?:the |my )?)(?!"
-            + TIME_NAME
-            + r")[A-Z]\w+(?: [A-Z\d]\w*)*\??$"
-        ),
-        r"\1?",
-    ),
-]
+_SAYINGS = {
+    regex(r"\bwho(?: am |['’]m )i\b", re.I): "what is my name",
+    regex(r"\bfor (?:a|my) living\b", re.I): "for work",
+    regex(r"\bwhere am i (?:originally )?from\b", re.I): "what is my origin",
+    regex(
+        r"^(?:(?:what|anything) (?:else )?(?:(?:do|did|have|has) )?(?:you|i|we) (?:know|remember|say|said|told|tell)(?: you| me)?"
+        r"|(?:please )?tell me(?: (?:everything|all|more|again|what)(?: you (?:know|remember))?)?"
+        r"|do you (?:still )?(?:know|remember)(?: anything| something)?) about (?!(?:me|us|myself|it|that|this)\b)",
+        re.I,
+    ): "",
+    regex(
+        r"^(?:do you (?:still )?remember|(?:please )?(?:tell|remind) me(?: again)?(?: of)?) "
+        rf"(?=(?:my|our|the|{_WH})\b(?!.*\bto\b))",
+        re.I,
+    ): "",
+    regex(
+        r"(?i:^((?:who|what|which|where)\b.{0,120}\b(?:did|was|were)\b.{0,120}\bbefore) (?:the |my )?)(?!"
+        + TIME_NAME
+        + r")[A-Z]\w+(?: [A-Z\d]\w*)*\??$"
+    ): r"\1?",
+}
 """Ways to ask, and a plain one. What stood before Daan is asked for without Daan, whom all that is newer names."""
 _ME = r"(?:me|us|myself|(?:the|this) user)"
 _ALL = regex(
@@ -215,7 +206,7 @@ def without_opening(text: str) -> str:
 
 def plainly(question: str) -> str:
     """A question with plain words for a saying that names nothing of what it asks for."""
-    for saying, plain in () if asks_for_all(question) else _SAYINGS:
+    for saying, plain in () if asks_for_all(question) else _SAYINGS.items():
         question = saying.sub(plain, question)
     return question
 

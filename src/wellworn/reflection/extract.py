@@ -115,6 +115,7 @@ _SHORT_YEAR = regex(r"['’](\d\d)\b")
 _LONG_NAME = 5
 """Letters from which on a name may be part of a word: Jenkins of "jenkinsfile"."""
 _NAME = regex(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'’-]*")
+"""A capitalised word inside a sentence."""
 _TO_TWENTY = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
 nineteen twenty
@@ -127,7 +128,8 @@ _SPELLED |= {"once": "1", "twice": "2"}
 def rejection(candidate: Candidate, turns: Sequence[Turn], around: Sequence[Turn]) -> str | None:
     """Why a memory is not believed, or None when it is. `turns` are those it names, `around` all that was read."""
     about = {candidate.speaker or "", *(turn.speaker or turn.role for turn in around)}
-    own = _content(candidate.summary) - _terms_of(about) - _generic()
+    undated = _DATE.sub(" ", candidate.summary)  # a summary may have worked its dates out
+    own = set(terms(undated)) - _terms_of(about) - _generic()
     if not own:
         return "says nothing"
     everything = [turn.text for turn in around]
@@ -136,10 +138,10 @@ def rejection(candidate: Candidate, turns: Sequence[Turn], around: Sequence[Turn
     ]
     if own.isdisjoint(_terms_of(turn.text for turn in turns)) or len(own & _terms_of(people)) < MIN_SHARE * len(own):
         return "not in the evidence"
-    if not _numbers(candidate.summary) <= _all_numbers(everything, around):
+    if not {_plain(number) for number in _NUMBER.findall(undated)} <= _all_numbers(everything, around):
         return "invented number"
     known, spoken = _terms_of([*everything, *about]) | _generic(), " ".join(everything).lower()
-    if not all(known.issuperset(terms(name)) or _begins_a_word(name, spoken) for name in _names(candidate.summary)):
+    if not all(known.issuperset(terms(name)) or _begins_a_word(name, spoken) for name in _NAME.findall(undated)):
         return "invented name"
     return None
 
@@ -149,11 +151,6 @@ def evidence_of(turns: Iterable[Turn]) -> str:
     return "\n".join(f"{turn.speaker or turn.role}: {turn.text}" for turn in turns)
 
 
-def _content(text: str) -> set[int]:
-    """Terms of a text without its dates, which a summary may have worked out."""
-    return set(terms(_DATE.sub(" ", text))) - _terms_of(_CALENDAR)
-
-
 def _terms_of(texts: Iterable[str]) -> set[int]:
     return {term for text in texts for term in terms(text)}
 
@@ -161,10 +158,6 @@ def _terms_of(texts: Iterable[str]) -> set[int]:
 @lru_cache(maxsize=1)
 def _generic() -> frozenset[int]:
     return frozenset(_terms_of(_SAID_OF_ANYONE | _CALENDAR))
-
-
-def _numbers(text: str) -> set[str]:
-    return {_plain(number) for number in _NUMBER.findall(_DATE.sub(" ", text))}
 
 
 def _plain(number: str) -> str:
@@ -188,11 +181,6 @@ def _all_numbers(texts: Iterable[str], turns: Iterable[Turn]) -> set[str]:
 
 def _begins_a_word(name: str, text: str) -> bool:
     return len(name) >= _LONG_NAME and re.search(rf"\b{re.escape(name.lower())}", text) is not None
-
-
-def _names(text: str) -> list[str]:
-    """The capitalised words inside a summary's sentences."""
-    return _NAME.findall(_DATE.sub(" ", text))
 
 
 # -- proposals ---------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hmac
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Any
@@ -56,15 +56,10 @@ def scrub_text(text: str, *, mode: str = "mask") -> Scrubbed:
         _refuse(text)
     if mode in ("off", "reject"):
         return Scrubbed(text=text)
-    numbers: dict[tuple[str, str], int] = {}
-    last: Counter[str] = Counter()
+    numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
 
     def numbered(found: Sequence[Finding]) -> list[int]:
-        for one in found:
-            if (one.type, one.value) not in numbers:
-                last[one.type] += 1
-                numbers[one.type, one.value] = last[one.type]
-        return [numbers[one.type, one.value] for one in found]
+        return [numbers[one.type].setdefault(one.value, len(numbers[one.type]) + 1) for one in found]
 
     return _masked(text, numbered, strict=mode == "strict")
 

@@ -99,14 +99,15 @@ def _table() -> dict[int, int]:
 # -- numbers: cards, social security, IP version 4 and telephones ------------------------------------------------------
 
 
-def _is_numbered(text: str, place: int) -> bool:
-    """An order, a ticket, an ISBN: a number that somebody gave to a thing."""
-    return _FORMS["numbered"].search(text[max(0, place - REACH) : place].lower()) is not None
+def _told_before(form: str, text: str, place: int) -> bool:
+    """Whether the words before a number say what it is."""
+    return _FORMS[form].search(text[max(0, place - REACH) : place].lower()) is not None
 
 
-def _is_versioned(text: str, place: int) -> bool:
-    """A version, or a place in a document."""
-    return _FORMS["versioned"].search(text[max(0, place - REACH) : place].lower()) is not None
+_is_numbered = functools.partial(_told_before, "numbered")
+"""An order, a ticket, an ISBN: a number that somebody gave to a thing."""
+_is_versioned = functools.partial(_told_before, "versioned")
+"""A version, or a place in a document."""
 
 
 def _is_released(text: str, place: int) -> bool:
