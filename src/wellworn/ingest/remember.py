@@ -48,8 +48,6 @@ FOLLOWS_WITHIN = timedelta(minutes=5)
 SIMILAR_JACCARD = 0.8
 _WORDED = ("text", "evidence", "title", "tags", "source", "speaker", "metadata")
 """The fields of an entry that hold words of a caller."""
-
-
 Rivals = Sequence[tuple[Entry, float]]
 FindReplaced = Callable[[Partition, Sequence[NewEntry]], Sequence[Rivals]]
 """For each record the entries of the partition that it may replace, each with the probability of that."""
@@ -77,27 +75,23 @@ class Writer:
 
     def remember(self, drafts: Sequence[Draft], *, scope: Scope, progress: Progress = unwatched) -> list[str]:
         """Store the drafts and return the ids of their entries in order; nothing is stored if any draft is bad."""
-        with span("remember") as note:
-            ids = self._remember(drafts, scope, progress)
-            note(texts=len(drafts), entries=len(ids), first=ids[0] if ids else None)
-        return ids
-
-    def _remember(self, drafts: Sequence[Draft], scope: Scope, progress: Progress) -> list[str]:
-        now = self.clock()
-        entries = [
-            entry
-            for number, draft in enumerate(drafts)
-            for entry in self._chunked(self._checked(number, draft, scope, now, len(drafts)))
-        ]
-        progress(0, len(entries))
-        # All are embedded before the first is stored: a provider that fails leaves nothing half done.
-        batches = [entries[start : start + BATCH_ENTRIES] for start in range(0, len(entries), BATCH_ENTRIES)]
         ids: list[str] = []
-        for prepared in [self.records_of(batch) for batch in batches]:
-            replaced = self.replaced_by(prepared) if len(entries) <= MOST_COMPARED else []
-            with self.transact(tenant=scope.tenant) as tx:
-                ids += _keep_replacing(tx, prepared, replaced, now) if replaced else keep_all(tx, prepared, now)
-            progress(len(ids), len(entries))
+        with span("remember") as note:
+            now = self.clock()
+            entries = [
+                entry
+                for number, draft in enumerate(drafts)
+                for entry in self._chunked(self._checked(number, draft, scope, now, len(drafts)))
+            ]
+            progress(0, len(entries))
+            # All are embedded before the first is stored: a provider that fails leaves nothing half done.
+            batches = [entries[start : start + BATCH_ENTRIES] for start in range(0, len(entries), BATCH_ENTRIES)]
+            for prepared in [self.records_of(batch) for batch in batches]:
+                replaced = self.replaced_by(prepared) if len(entries) <= MOST_COMPARED else []
+                with self.transact(tenant=scope.tenant) as tx:
+                    ids += _keep_replacing(tx, prepared, replaced, now) if replaced else keep_all(tx, prepared, now)
+                progress(len(ids), len(entries))
+            note(texts=len(drafts), entries=len(ids), first=ids[0] if ids else None)
         return ids
 
     def _checked(self, number: int, draft: Draft, scope: Scope, now: datetime, total: int) -> Entry:

@@ -90,25 +90,21 @@ class TurnWriter:
 
     def write(self, records: Sequence[NewEntry]) -> list[Entry]:
         """Store the turns as entries with their numbers; all or none."""
-        with span("remember") as note:
-            written = self._write(records)
-            note(session=self._session_id, entries=len(written), first=written[0].id if written else None)
-        return written
-
-    def _write(self, records: Sequence[NewEntry]) -> list[Entry]:
         written, queued = [], False
-        replaced = self._writer.replaced_by(records)
-        with self._writer.transact(tenant=self._partition.tenant) as tx:
-            for record, olds in zip(records, replaced, strict=True):
-                entry = self._numbered(tx, record)
-                written.append(entry)
-                if olds:
-                    replace_older(tx, olds, entry, entry.created_at)
-                turns = entry.turn_refs[0] + 1
-                if self._watch is not None and self._watch.added(tx, self._partition, self._session_id, turns):
-                    queued = True
-        if self._watch is not None and queued:
-            self._watch.committed()
+        with span("remember") as note:
+            replaced = self._writer.replaced_by(records)
+            with self._writer.transact(tenant=self._partition.tenant) as tx:
+                for record, olds in zip(records, replaced, strict=True):
+                    entry = self._numbered(tx, record)
+                    written.append(entry)
+                    if olds:
+                        replace_older(tx, olds, entry, entry.created_at)
+                    turns = entry.turn_refs[0] + 1
+                    if self._watch is not None and self._watch.added(tx, self._partition, self._session_id, turns):
+                        queued = True
+            if self._watch is not None and queued:
+                self._watch.committed()
+            note(session=self._session_id, entries=len(written), first=written[0].id if written else None)
         return written
 
     def _numbered(self, tx: Tx, record: NewEntry) -> Entry:

@@ -272,15 +272,11 @@ _WHAT_IS_MY = regex(r"^(?:who|what)(?:['’]?s| is| are) (?:my|our) (?:new |curr
 _ASKS_NAME = regex(r"^(\W*what\b.+)\b(?:called|named)\W*$", re.I | re.S)
 """What it is called is asked for, not told: an answer need not say "called"."""
 _ASKS_WHEN = regex(r"\b(?:when|what (?:time|date|day|year|month)|how long ago|which (?:day|month|year))\b", re.I)
-
-
 _ABOUT_PAST = regex(
     r"\b(?:before|previous(?:ly)?|former(?:ly)?|original(?:ly)?|earlier|prior|used? to|in the past|back then|the old|my old"
     r"|no longer|not any ?more|früher|vorher|antes|avant|vroeger)\b",
     re.I,
 )
-
-
 _WHICH = regex(r"^\W*(?:which|what)\s+([^\W_]+)")
 """The thing that is asked for, which is not a name that the answer must have: "Which CI do we use?"."""
 

@@ -163,8 +163,6 @@ _REACTIONS = frozenset(
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
 """Words of thanks, greetings, consent and "I do not know". A turn with no other content word only reacts."""
-
-
 _RECORD = r"(?:\w+\W+){0,3}?(?:records?|information|details|memory|memories|notes?|idea)\b"
 _KNOWS_NOT = regex(
     r"(?!.*(?:[;:–—]|\b(?:but|however|except|only|though|because|since)\b))(?:(?:unfortunately|sorry)\W+|i['’]m (?:afraid|sorry)\W+(?:but\W+)?)?(?:i "
@@ -181,8 +179,6 @@ _CORRECTS = regex(
     re.I,
 )
 """It corrects what was said just before, and names only the right value: "No, I meant Saturdays"."""
-
-
 _PHRASES = (("any more", "anymore"), ("these days", "nowadays"), ("passed away", "died"))
 TITLE = regex(r"\b(?:Dr|Mrs?|Ms|Prof)\.? ")
 _LEFT_OUT = regex(

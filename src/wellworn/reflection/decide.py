@@ -50,10 +50,6 @@ class UpdateDecision:
     why: str = ""
 
     @property
-    def old(self) -> Entry | None:
-        return self.olds[0] if self.olds else None
-
-    @property
     def draws_on_old(self) -> bool:
         """Whether what is written also tells what the old memory told."""
         return bool(self.olds and self.text) and (self.action == "merge" or self.text != self.candidate.summary)
@@ -65,8 +61,6 @@ _BY_RELATION: dict[Relation, tuple[UpdateName, str]] = {
     "adds": ("merge", "more detail"),
 }
 """The strongest relation first, with what it leads to and why."""
-
-
 _BY_ACTION: dict[ActionName, tuple[UpdateName, str]] = {
     "add": ("add", "new"),
     "merge": ("merge", "same topic"),

@@ -360,6 +360,7 @@ def _derive(tx: Tx, entry_id: str, sources: Sequence[str], now: datetime) -> Non
 def _reported(step: PlannedWrite, entry_id: str) -> ReflectedMemory:
     """The step for a report."""
     decision, entry = step.decision, step.record.entry
+    old = decision.olds[0] if decision.olds else None
     return ReflectedMemory(
         action=decision.action,
         text=entry.text if decision.draws_on_old else decision.candidate.summary,
@@ -369,6 +370,6 @@ def _reported(step: PlannedWrite, entry_id: str) -> ReflectedMemory:
         confidence=decision.candidate.confidence,
         why=decision.why,
         id=entry_id,
-        old_id=decision.old.id if decision.old else None,
-        old_text=decision.old.text if decision.old else "",
+        old_id=old.id if old else None,
+        old_text=old.text if old else "",
     )

@@ -54,8 +54,6 @@ _REASONS = {
     "small talk": "small talk",
 }
 """Why a turn with sentences of a sort gave no memory; the first that applies."""
-
-
 _TAKES_BACK = regex(
     r"(?:(?:oh|ah|um|hm)\W+)*(?:no|nope|sorry|wait|oops|actually|correction|scratch that|i mean)\b.*(?:\d|,)", re.I
 )
