@@ -277,9 +277,15 @@ def read_memories(answer: str, numbers: Collection[int]) -> tuple[list[Candidate
     """
     if answer.strip().strip("\"'`.").upper() == NOTHING:
         return [], Counter()
+    try:
+        items = _items(answer)
+    except ReplyUnreadable:
+        if NOTHING not in answer:
+            raise
+        items = []  # a sentence around the word
     dropped: Counter[str] = Counter()
     found: list[Candidate] = []
-    for item in _items(answer):
+    for item in items:
         candidate = _candidate(item, numbers)
         if isinstance(candidate, str):
             dropped[candidate] += 1
@@ -291,21 +297,14 @@ def read_memories(answer: str, numbers: Collection[int]) -> tuple[list[Candidate
 
 
 def _items(answer: str) -> list[Any]:
-    try:
-        value: Any = read_json(answer, wants=("extracted_memories",))
-    except ReplyUnreadable:
-        if NOTHING in answer:  # a sentence around the word
-            return []
-        raise
+    value: Any = read_json(answer, wants=("extracted_memories",))
     if isinstance(value, Mapping):
         value = value.get("extracted_memories", value.get("memories", value if "summary" in value else None))
     if isinstance(value, Mapping):
         value = [value]
-    if isinstance(value, list):
-        return value
-    if NOTHING in answer:
-        return []
-    raise ReplyUnreadable("the model's answer has no list of memories")
+    if not isinstance(value, list):
+        raise ReplyUnreadable("the model's answer has no list of memories")
+    return value
 
 
 def _candidate(item: object, numbers: Collection[int]) -> Candidate | str:
