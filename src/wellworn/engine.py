@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from wellworn.core.clock import EPOCH, Clock, NewId, SteadyClock, TimeOrderedIds, system_clock
 from wellworn.core.errors import InvalidInput, StoreClosed, StoreError
@@ -105,32 +105,54 @@ class Settings(TypedDict, total=False):
 class Engine:
     """The parts of one open memory."""
 
-    def __init__(self, location: str | Path | Store, **settings: Unpack[Settings]) -> None:
+    def __init__(
+        self,
+        location: str | Path | Store,
+        *,
+        embedder: EmbedderSpec = "static",
+        llm: ModelSpec = None,
+        summarizer: ModelSpec = None,
+        budget: Budget | None = None,
+        prices: str | Path | None = None,
+        learning: LearningMode = "on",
+        prior: str | Path | None = None,
+        profile: str | Profile = "default",
+        recursion: RecursionMode | Recursion = "on",
+        reflection: ReflectionSettings | None = None,
+        background: bool = True,
+        tenants: Sequence[str] | Literal["all"] | None = None,
+        scrubber: ScrubberSpec = "off",
+        durability: Durability = "full",
+        key: Key | None = None,
+        ram_mb: int = RAM_MB,
+        qdrant: Any = None,
+        clock: Clock = system_clock,
+        new_id: NewId | None = None,
+        reembedding: bool = False,
+    ) -> None:
         # Everything is checked before a file is made.
-        self.embedder = _embedder(settings.get("embedder", "static"))
-        self.llm, summarizer = _model(settings.get("llm")), _model(settings.get("summarizer"))
-        prices = None
-        if any(one is not None for one in (self.llm, summarizer, settings.get("prices"))):
+        self.embedder = _embedder(embedder)
+        self.llm, summaries = _model(llm), _model(summarizer)
+        table = None
+        if any(one is not None for one in (self.llm, summaries, prices)):
             from wellworn.models.ledger import Prices
 
-            prices = Prices.load(settings.get("prices"))
-        self.profile = checked_profile(settings.get("profile", "default"))
-        mode = checked_mode(settings.get("learning", "on"))
-        self.recursion = recursion_of(settings.get("recursion", "on"), self.profile)
-        prior = settings.get("prior")
+            table = Prices.load(prices)
+        self.profile, mode = checked_profile(profile), checked_mode(learning)
+        self.recursion = recursion_of(recursion, self.profile)
         start = None if prior is None else read_prior(Path(prior), FEATURES)
-        in_background = checked_flag("background", settings.get("background", True))
-        tenants = _tenants(settings.get("tenants"))
-        self._ram_bytes = 1_000_000 * checked_count("ram_mb", settings.get("ram_mb", RAM_MB), least=1)
-        self.new_id = settings.get("new_id") or TimeOrderedIds()
-        self.store = choose_store(location, durability=settings.get("durability", "full"), key=settings.get("key"))
-        self.clock = SteadyClock(settings.get("clock", system_clock), _last_write(self.store))
+        in_background = checked_flag("background", background)
+        served = _tenants(tenants)
+        self._ram_bytes = 1_000_000 * checked_count("ram_mb", ram_mb, least=1)
+        self.new_id = new_id or TimeOrderedIds()
+        self.store = choose_store(location, durability=durability, key=key)
+        self.clock = SteadyClock(clock, _last_write(self.store))
         try:
-            if not settings.get("reembedding") and self.embedder is not None:
+            if not reembedding and self.embedder is not None:
                 from wellworn.ops.reembed import adopt_model
 
                 adopt_model(self.store, self.embedder)
-            self.scrubbing = choose_scrubbing(settings.get("scrubber", "off"), self.store, clock=self.clock)
+            self.scrubbing = choose_scrubbing(scrubber, self.store, clock=self.clock)
             self.learner = Learner(
                 LearningLog(self.store),
                 mode=mode,
@@ -140,7 +162,7 @@ class Engine:
                 start=start,
                 reranker=_reranker(self.profile, self.store, self.embedder),
             )
-            self.vectors = self._vector_engine(settings.get("qdrant"), in_background)
+            self.vectors = self._vector_engine(qdrant, in_background)
             self._build(mode)
         except BaseException:
             self.store.close()
@@ -149,12 +171,12 @@ class Engine:
         self._background: Background | None = None
         self._handlers: dict[str, Handler] = {}
         self._background_options = {
-            "summarizer": summarizer,
-            "budget": settings.get("budget"),
-            "prices": prices,
-            "settings": settings.get("reflection"),
+            "summarizer": summaries,
+            "budget": budget,
+            "prices": table,
+            "settings": reflection,
             "on_thread": in_background,
-            "tenants": tenants,
+            "tenants": served,
         }
 
     def _build(self, mode: str) -> None:
