@@ -189,8 +189,6 @@ SUMMARY_TOKENS = 400
 MAX_SUMMARY_CHARS = 2_500
 CONFIDENCE = 0.7
 
-SummaryModelFor = Callable[[Partition, str], Model]
-
 
 def summarized(store: Store, partition: Partition, session_id: str) -> int:
     """Turns below this number have a summary."""
@@ -204,7 +202,7 @@ class Summarizer:
 
     store: Store
     writer: Writer
-    model_for: SummaryModelFor
+    model_for: Callable[[Partition, str], Model]
 
     def summarize(
         self,
@@ -219,13 +217,11 @@ class Summarizer:
         _, episodes, said = turns_before(self.store, partition, session_id, stop)
         doubtful = {id for id, episode in episodes.items() if episode.trust == "untrusted"}
         model = self.model_for(partition, session_id)
-        counts: Counter[str] = Counter()
-        drafted: list[tuple[Window, Draft]] = []
-        for window in windows(said, start):
-            draft = self._draft(model, window, session_id, partition, doubtful)
-            counts["summaries" if draft is not None else "dropped"] += 1
-            if draft is not None:
-                drafted.append((window, draft))
+        found = [
+            (window, self._draft(model, window, session_id, partition, doubtful)) for window in windows(said, start)
+        ]
+        drafted = [(window, draft) for window, draft in found if draft is not None]
+        counts = +Counter(summaries=len(drafted), dropped=len(found) - len(drafted))
         now = self.writer.clock()
         entries = [self.writer.entry(draft, partition.scope, now) for _, draft in drafted]
         records = self.writer.records_of(entries) if entries else []
