@@ -39,14 +39,12 @@ _ID_SALT = bytes.fromhex("7265636f6c6c656374206974656d")
 """Part of every stored item's id: never change it."""
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredItem:
     """A value under a key, as it is stored."""
 
-    id: str
     partition: Partition
     key: str
     value: dict[str, Any]  # any JSON object: the caller's own
@@ -175,7 +173,6 @@ def item_of(entry: Entry) -> StoredItem | None:
     if entry.turn_refs != [0] or not isinstance(key, str) or entry.id != item_id(entry.partition, key):
         return None
     return StoredItem(
-        id=entry.id,
         partition=entry.partition,
         key=key,
         value=json.loads(entry.evidence),
@@ -234,27 +231,28 @@ class Items:
         """Return the items under these keys that are there and have not expired."""
         ids = {item_id(partition, checked_key(key)): partition for partition, key in wanted}
         entries = self._store.get([*dict.fromkeys(ids.values())], [*ids]) if ids else {}
-        return {(item.partition, item.key): item for item in self._valid(entries.values())}
+        return {(item.partition, item.key): item for item in filter(None, map(self.item, entries.values()))}
 
     def search(
-        self, query: str, *, partitions: Sequence[Partition], want: int, keep: Callable[[StoredItem], bool]
-    ) -> list[tuple[StoredItem, float]]:
-        """Return the best items for a query, each with its score."""
-
-        def hits(k: int) -> Iterable[Hit]:
-            pages = self._searcher.search(query, partitions=partitions, k=k, page=max(_FIRST_HITS, want))
-            return chain.from_iterable(pages)
-
-        def accepted(hit: Hit) -> tuple[StoredItem, float] | None:
-            item = next(self._valid([hit.entry]), None)
-            return None if item is None or not keep(item) else (item, hit.score)
-
-        return first_accepted(hits, accepted, want)
+        self, query: str, *, partitions: Sequence[Partition], want: int, accept: Callable[[Hit], T | None]
+    ) -> list[T]:
+        """Return what is accepted of the best hits; asks for more hits until that is enough, or there are no more."""
+        k = max(_FIRST_HITS, 2 * want)
+        while True:
+            found = [*chain.from_iterable(self._searcher.search(query, partitions=partitions, k=k, page=PAGE))]
+            accepted = [result for hit in found if (result := accept(hit)) is not None]
+            if len(accepted) >= want or len(found) < k:
+                return accepted[:want]
+            k *= _GROWTH
 
     def newest(self, *, partitions: Sequence[Partition]) -> Iterator[StoredItem]:
         """Iterate over the items of these partitions, the one put last first."""
         for page in self._searcher.newest(partitions=partitions, page=PAGE):
-            yield from self._valid(page)
+            yield from filter(None, map(self.item, page))
+
+    def item(self, entry: Entry) -> StoredItem | None:
+        """Return the item of an entry, unless it is none or has expired."""
+        return item_of(entry) if is_valid(entry, self.now()) else None
 
     def is_empty(self, partition: Partition) -> bool:
         """Whether a partition holds nothing; reads the store, so that listing loads no index."""
@@ -273,7 +271,8 @@ class Items:
             for record in stored:
                 _write(tx, record, now)
             for entry in there.values():
-                _remove(tx, entry, now)
+                if tx.remove(entry.partition, Selection(session_id=entry.id)).entries:
+                    audit(tx, Event(at=now, tenant=entry.tenant, action="forget", entry_id=entry.id))
         if there:  # gone from memory and from the file's own bytes
             self._searcher.forget([*dict.fromkeys(entry.partition for entry in there.values())])
             self._store.scrub()
@@ -287,13 +286,6 @@ class Items:
                     if self.is_empty(partition):  # someone may have written before us; nobody can now
                         tx.drop_partition(partition)
             self._store.scrub()
-
-    def _valid(self, entries: Iterable[Entry]) -> Iterator[StoredItem]:
-        now = self.now()
-        for entry in entries:
-            item = item_of(entry) if is_valid(entry, now) else None
-            if item is not None:
-                yield item
 
     def _records(self, puts: Sequence[PutItem], now: datetime) -> list[NewEntry]:
         """Return what to write for each item. Embeds all at once, so never call it inside a transaction."""
@@ -309,39 +301,19 @@ class Items:
         return [ready.get(e.id) or NewEntry(entry=e, index=record_of(e), vector=self._no_vector) for e in entries]
 
 
-def first_accepted(find: Callable[[int], Iterable[T]], accept: Callable[[T], R | None], want: int) -> list[R]:
-    """Return the first results that are accepted; asks for more until there are enough, or no more."""
-    k = max(_FIRST_HITS, 2 * want)
-    while True:
-        found = [*find(k)]
-        accepted = [result for one in found if (result := accept(one)) is not None]
-        if len(accepted) >= want or len(found) < k:
-            return accepted[:want]
-        k *= _GROWTH
-
-
 def _write(tx: Tx, record: NewEntry, now: datetime) -> None:
     """Write an item in the place of the one under its key, if there is one."""
     head = record.entry
     before = tx.get([head.partition], [head.id]).get(head.id)
     if before is not None and is_valid(before, now):
-        record = replace(record, entry=_continued(head, before))
+        continued = replace(
+            head,
+            created_at=before.created_at,
+            at=max(head.at, before.at),
+            updated_at=max(head.updated_at, before.updated_at),
+            valid_from=min(head.valid_from, before.valid_from),
+        )
+        record = replace(record, entry=continued)
     tx.remove(head.partition, Selection(session_id=head.id))  # an older release wrote several entries for an item
     tx.add(record)
     audit(tx, Event(at=now, tenant=head.tenant, action="remember" if before is None else "edit", entry_id=head.id))
-
-
-def _continued(entry: Entry, before: Entry) -> Entry:
-    """Return the entry as a later state of the one before it."""
-    return replace(
-        entry,
-        created_at=before.created_at,
-        at=max(entry.at, before.at),
-        updated_at=max(entry.updated_at, before.updated_at),
-        valid_from=min(entry.valid_from, before.valid_from),
-    )
-
-
-def _remove(tx: Tx, head: Entry, now: datetime) -> None:
-    if tx.remove(head.partition, Selection(session_id=head.id)).entries:
-        audit(tx, Event(at=now, tenant=head.tenant, action="forget", entry_id=head.id))

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from wellworn.core.errors import InvalidInput, MissingExtra
-from wellworn.core.values import MAX_NAME_CHARS, Layer, Partition, Scope
+from wellworn.core.values import MAX_NAME_CHARS, Hit, Layer, Partition, Scope
 from wellworn.core.wellformed import well_formed
 from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_count
 from wellworn.integrations import checked_memory
@@ -96,9 +96,11 @@ class WellwornStore(base.BaseStore):
         def keep(item: StoredItem) -> bool:
             return matches(item.value, op.filter or {})
 
-        found: list[tuple[StoredItem, float | None]] = []
-        if query:
-            found += self._items.search(query, partitions=partitions, want=end, keep=keep)
+        def accepted(hit: Hit) -> tuple[StoredItem, float | None] | None:
+            item = self._items.item(hit.entry)
+            return (item, hit.score) if item is not None and keep(item) else None
+
+        found = self._items.search(query, partitions=partitions, want=end, accept=accepted) if query else []
         if len(found) < end:
             newest = self._items.newest(partitions=partitions)
             rest = (item for item in newest if not (query and item.indexed) and keep(item))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 from wellworn.core.errors import InvalidInput, MissingExtra
@@ -52,7 +51,7 @@ class WellwornVectorStore(VectorStore):
         self._scope = checked_scope(scope or memory.scope or DEFAULT_SCOPE)
         self._partitions = self._scope.partitions()
         self._home = self._scope.home()
-        self._store, self._searcher = engine.store, engine.searcher
+        self._store = engine.store
         self._items = items.Items(engine, source="langchain")
         self._embedding = embedding
 
@@ -97,8 +96,8 @@ class WellwornVectorStore(VectorStore):
         if ids is None:
             places = [(self._home, item.key) for item in self._items.newest(partitions=[self._home])]
         else:
-            found = [items.item_of(entry) for entry in self._entries(ids).values()]
-            places = [(item.partition, item.key) for item in found if item is not None]
+            found = filter(None, map(items.item_of, self._entries(ids).values()))
+            places = [(item.partition, item.key) for item in found]
         self._items.put([items.PutItem(partition=partition, key=key, value=None) for partition, key in places])
         return True
 
@@ -126,15 +125,14 @@ class WellwornVectorStore(VectorStore):
             raise InvalidInput("filter", f"a {type(filter).__name__} will not do", "use {'field': value}")
         items.check_filter(filter)
 
-        def find(n: int) -> Iterable[Hit]:
-            asked = query[:MAX_QUERY_CHARS]
-            return chain.from_iterable(self._searcher.search(asked, partitions=self._partitions, k=n, page=items.PAGE))
-
         def accepted(hit: Hit) -> tuple[Document, float] | None:
             document = _document(hit.entry)
             return (document, hit.score) if items.matches(document.metadata, filter or {}) else None
 
-        return items.first_accepted(find, accepted, checked_count("k", k)) if query.strip() else []
+        if not query.strip():
+            return []
+        asked, want = query[:MAX_QUERY_CHARS], checked_count("k", k)
+        return self._items.search(asked, partitions=self._partitions, want=want, accept=accepted)
 
     @classmethod
     def from_texts(

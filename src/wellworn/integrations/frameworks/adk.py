@@ -5,7 +5,6 @@ The app is the tenant and the user is the user, so no search crosses either. Nee
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,7 +16,7 @@ from wellworn.core.values import Hit, Scope, fence_item
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.session import missing_turns
 from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_scope
-from wellworn.integrations import Faults, checked_memory, storable
+from wellworn.integrations import Faults, checked_memory, off_loop, storable
 from wellworn.memory import Memory
 
 try:
@@ -56,7 +55,7 @@ class WellwornMemoryService(BaseMemoryService):  # type: ignore[misc]  # not ins
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Store the events that are new, and let reflection read them. A session may be added again and again."""
-        await asyncio.to_thread(self._add, session.app_name, session.user_id, session.id, session.events, ended=True)
+        await self._add(session.app_name, session.user_id, session.id, session.events, ended=True)
 
     async def add_events_to_memory(
         self,
@@ -68,9 +67,10 @@ class WellwornMemoryService(BaseMemoryService):  # type: ignore[misc]  # not ins
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
         """Store the events that are new."""
-        await asyncio.to_thread(self._add, app_name, user_id, session_id or NO_SESSION, events, ended=False)
+        await self._add(app_name, user_id, session_id or NO_SESSION, events, ended=False)
 
-    async def add_memory(
+    @off_loop
+    def add_memory(
         self,
         *,
         app_name: str,
@@ -79,19 +79,41 @@ class WellwornMemoryService(BaseMemoryService):  # type: ignore[misc]  # not ins
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
         """Store memories as facts."""
-        await asyncio.to_thread(self._remember, app_name, user_id, memories, dict(custom_metadata or {}))
+        with self._faults.guarded("store"):
+            items = [
+                {
+                    "text": text,
+                    "kind": "fact",
+                    "speaker": memory.author,
+                    "at": memory.timestamp,
+                    "metadata": {**(custom_metadata or {}), **memory.custom_metadata},
+                }
+                for memory in memories
+                if (text := _text(memory.content)).strip()
+            ]
+            self._of(app_name, user_id).remember_many(items)
 
-    async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
+    @off_loop
+    def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """Recall what answers the query; nothing where it is unlikely to hold an answer."""
-        return await asyncio.to_thread(self._search, app_name, user_id, query)
+        with self._faults.guarded("recall"):
+            asked = clean_text(query)[:MAX_QUERY_CHARS]
+            found = self._of(app_name, user_id).recall(asked, k=self._k, min_confidence=MIN_CONFIDENCE)
+            return SearchMemoryResponse(memories=[_memory_of(hit) for hit in found])
+        return SearchMemoryResponse()
 
-    async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
+    @off_loop
+    def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Forget one memory for good, with the turn it was. Adding its session again would bring it back."""
-        await asyncio.to_thread(self._delete, app_name, user_id, memory_id)
+        with self._faults.guarded("store"):
+            if memory_id is None:
+                raise NotFound("memory", "None", "use the id of a search result")
+            self._of(app_name, user_id).forget([memory_id], turns=True)
 
     def _of(self, app_name: str, user_id: str) -> Memory:
         return self._memory.for_scope(Scope(tenant=app_name, user=user_id))
 
+    @off_loop
     def _add(self, app_name: str, user_id: str, session_id: str, events: Sequence[Event], *, ended: bool) -> None:
         with self._faults.guarded("store"):
             memory = self._of(app_name, user_id)
@@ -111,36 +133,6 @@ class WellwornMemoryService(BaseMemoryService):  # type: ignore[misc]  # not ins
                 session.writer.write(session.writer.ready(new))
             if ended and new:
                 session.end()
-
-    def _remember(
-        self, app_name: str, user_id: str, memories: Sequence[MemoryEntry], common: Mapping[str, object]
-    ) -> None:
-        with self._faults.guarded("store"):
-            items = [
-                {
-                    "text": text,
-                    "kind": "fact",
-                    "speaker": memory.author,
-                    "at": memory.timestamp,
-                    "metadata": {**common, **memory.custom_metadata},
-                }
-                for memory in memories
-                if (text := _text(memory.content)).strip()
-            ]
-            self._of(app_name, user_id).remember_many(items)
-
-    def _search(self, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        with self._faults.guarded("recall"):
-            asked = clean_text(query)[:MAX_QUERY_CHARS]
-            found = self._of(app_name, user_id).recall(asked, k=self._k, min_confidence=MIN_CONFIDENCE)
-            return SearchMemoryResponse(memories=[_memory_of(hit) for hit in found])
-        return SearchMemoryResponse()
-
-    def _delete(self, app_name: str, user_id: str, memory_id: str | None) -> None:
-        with self._faults.guarded("store"):
-            if memory_id is None:
-                raise NotFound("memory", "None", "use the id of a search result")
-            self._of(app_name, user_id).forget([memory_id], turns=True)
 
 
 def _text(content: types.Content | None) -> str:

@@ -5,7 +5,6 @@ Needs the extra `llama-index`.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from wellworn.core.errors import MissingExtra
 from wellworn.core.fence import MIN_CONFIDENCE
 from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_scope
-from wellworn.integrations import Faults, checked_memory, storable
+from wellworn.integrations import Faults, checked_memory, off_loop, storable
 from wellworn.integrations.loop import format_memory_context
 from wellworn.memory import Memory
 
@@ -54,18 +53,17 @@ class WellwornMemoryBlock(BaseMemoryBlock[str]):  # type: ignore[misc]  # not in
 
     async def _aget(self, messages: Sequence[ChatMessage] | None = None, **block_kwargs: Any) -> str:
         asked = [text for message in messages or () if message.role == "user" and (text := _text(message)).strip()]
-        return await asyncio.to_thread(self._recalled, asked[-1][:MAX_QUERY_CHARS]) if asked else ""
+        return await self._recalled(asked[-1][:MAX_QUERY_CHARS]) if asked else ""
 
-    async def _aput(self, messages: Sequence[ChatMessage]) -> None:
-        await asyncio.to_thread(self._stored, list(messages))
-
+    @off_loop
     def _recalled(self, query: str) -> str:
         with self._faults.guarded("recall"):
             hits = self._memory.recall(query, k=self.k, min_confidence=MIN_CONFIDENCE).hits
             return format_memory_context(hits, now=self._memory.engine.clock())
         return ""
 
-    def _stored(self, messages: Sequence[ChatMessage]) -> None:
+    @off_loop
+    def _aput(self, messages: Sequence[ChatMessage]) -> None:
         with self._faults.guarded("store"):
             for session_id in dict.fromkeys(self._session_of(message) for message in messages):
                 turns = [

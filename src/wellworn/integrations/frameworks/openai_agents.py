@@ -20,7 +20,7 @@ from wellworn.core.values import Entry, Turn, altered
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.scrub import scrubbed_json
 from wellworn.ingest.validate import MAX_TEXT_BYTES, checked_scope
-from wellworn.integrations import Faults, checked_memory, storable
+from wellworn.integrations import Faults, checked_memory, off_loop, storable
 from wellworn.memory import Memory
 
 try:
@@ -70,18 +70,6 @@ class WellwornSession:
             limit = self.session_settings.limit
         return await asyncio.to_thread(self._read, limit)
 
-    async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Add items in one durable write."""
-        await asyncio.to_thread(self._add, [dict(item) for item in items])
-
-    async def pop_item(self) -> TResponseInputItem | None:
-        """Forget the latest item, and return it."""
-        return await asyncio.to_thread(self._pop)
-
-    async def clear_session(self) -> None:
-        """Forget the conversation and what was derived from it."""
-        await asyncio.to_thread(self._clear)
-
     def _read(self, limit: int | None) -> list[Any]:
         with self._faults.guarded("recall"):
             latest = self._latest(limit)
@@ -100,14 +88,21 @@ class WellwornSession:
                 items.append([turn])
         return items if limit is None else items[max(0, len(items) - limit) :]
 
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Add items in one durable write."""
+        await asyncio.to_thread(self._add, [dict(item) for item in items])
+
     def _add(self, items: Sequence[Item]) -> None:
         with self._faults.guarded("store"):
-            engine, writer = self._memory.engine, self._memory.session(self.session_id).writer
-            if engine.scrubbing.on:
-                scrub = engine.scrubbing.stored(self._home)
-                items = [scrubbed_json(item, scrub) for item in items]
+            writer, scrub = (
+                self._memory.session(self.session_id).writer,
+                self._memory.engine.scrubbing.stored(self._home),
+            )
+            scrubbed = [scrubbed_json(item, scrub) for item in items]
             turns = [
-                (turn, _is_said(item) and not number) for item in items for number, turn in enumerate(_turns_of(item))
+                (turn, _is_said(item) and not number)
+                for item in scrubbed
+                for number, turn in enumerate(_turns_of(item))
             ]
             records = writer.ready([writer.draft(**turn) for turn, _ in turns])
             writer.write(
@@ -117,7 +112,9 @@ class WellwornSession:
                 ]
             )
 
-    def _pop(self) -> Any:
+    @off_loop
+    def pop_item(self) -> Any:
+        """Forget the latest item, and return it."""
         latest = next(iter(self._read(1)), None)
         with self._faults.guarded("store"):
             ids = [turn.entry_id for turns in self._latest(1) for turn in turns if turn.entry_id]
@@ -125,7 +122,9 @@ class WellwornSession:
                 self._memory.forget(ids, turns=True)
         return latest
 
-    def _clear(self) -> None:
+    @off_loop
+    def clear_session(self) -> None:
+        """Forget the conversation and what was derived from it."""
         with self._faults.guarded("store"), suppress(NotFound):
             self._memory.forget(session_id=self.session_id)
 
