@@ -80,7 +80,7 @@ class Lives(RuleBasedStateMachine):
         if not self.begun:
             return
         task = self.begun.pop()
-        if self.tasks.get(task.partition, task.id) != task:
+        if task not in self.tasks.all(task.partition, limit=1000):
             return  # given up meanwhile
         task = self.tasks.move(task, "judging", trajectory=self._do(int(task.task_id[1:]), success))
         self.tasks.deadly = "reinforced"

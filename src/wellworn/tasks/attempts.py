@@ -110,14 +110,13 @@ failed attempt."""
 
 @dataclass(frozen=True, kw_only=True)
 class Assignment:
-    """Who is to do what: everything that an attempt needs."""
+    """Everything that an attempt needs but the agent."""
 
     plan: Task
     home: Partition
     """Where its session is stored."""
     look: Callable[[], Recall]
     """Retrieves the items for the task."""
-    execute: Execute
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,7 +268,7 @@ class Attempts:
 
     # -- several -----------------------------------------------------------------------------------------------------
 
-    def several(self, given: Assignment, mode: str, *, most: int, at_once: int = 1) -> RunResult:
+    def several(self, given: Assignment, execute: Execute, mode: str, *, most: int, at_once: int = 1) -> RunResult:
         """Attempts at one task: `parallel` ones know nothing of each other, `sequential` ones see those before them and
         end with a success. An interrupted run is abandoned: its attempts cannot be compared."""
         stop, made, run_id = Flag(), dict[int, TaskResult](), self._parts.engine.new_id()
@@ -280,7 +279,11 @@ class Attempts:
                 return
             previous = tuple((one.trajectory, one.verdict) for one in made.values()) if sequential else ()
             try:
-                made[number] = out = self._one(given, run_id, mode, number, previous)
+                now, id = self._parts.engine.clock(), self._parts.engine.new_id()
+                plan = replace(
+                    given.plan, id=id, run_id=run_id, mode=mode, number=number, created_at=now, updated_at=now
+                )
+                made[number] = out = self.run(self.begin(replace(given, plan=plan), previous), execute)
             except BaseException:
                 stop.set()
                 raise
@@ -303,13 +306,6 @@ class Attempts:
         ended = self.end([made[number] for number in sorted(made)])
         best = ended[best_of([(each.trajectory, each.verdict) for each in ended])]
         return RunResult(run_id=run_id, best=best, attempts=ended, distilled=best.distilled, fault=best.fault)
-
-    def _one(
-        self, given: Assignment, run_id: str, mode: str, number: int, previous: tuple[Judged, ...] = ()
-    ) -> TaskResult:
-        now, own = self._parts.engine.clock(), self._parts.engine.new_id()
-        plan = replace(given.plan, id=own, run_id=run_id, mode=mode, number=number, created_at=now, updated_at=now)
-        return self.run(self.begin(replace(given, plan=plan), previous), given.execute)
 
 
 def _guarded(call: Callable[[], T]) -> T | None:

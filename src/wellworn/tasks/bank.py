@@ -160,11 +160,11 @@ class ReasoningBank:
         `InvalidInput`. An exception is a failed attempt, reported in the result. A fault of the memory never stops the
         agent.
         """
-        return self._ended(self._attempts.begin(self._assigned(task, execute, k)), execute)
+        return self._ended(self._attempts.begin(self._assigned(task, k)), execute)
 
     def begin(self, *, k: int | None = None, **task: Unpack[TaskSpec]) -> Work:
         """The first half of `run_task`, for work that is done elsewhere; `finish` is the other."""
-        return self._attempts.begin(self._assigned(task, lambda _: None, k))
+        return self._attempts.begin(self._assigned(task, k))
 
     def finish(
         self, task_id: str, trajectory: object, *, verdict: bool | None = None, scope: Scope | None = None
@@ -181,8 +181,8 @@ class ReasoningBank:
         given = _told(trajectory, task.get("query", ""), verdict)
         task["query"] = task.get("query") or given.query
         nothing = Recall(id="", query=task["query"], hits=[], route="none", cost=Cost())
-        over = replace(self._assigned(task, lambda _: given), look=lambda: nothing)
-        return self._ended(self._attempts.begin(over), over.execute)
+        over = replace(self._assigned(task), look=lambda: nothing)
+        return self._ended(self._attempts.begin(over), lambda _: given)
 
     def _ended(self, work: Work, execute: Execute) -> TaskResult:
         return self._attempts.end([self._attempts.run(work, execute)])[0]
@@ -205,19 +205,19 @@ class ReasoningBank:
         """`k` attempts at a task, at most `concurrency` at a time; the best by verdict, and what all of them teach."""
         count = validate.checked_count("k", k, least=1, most=64)
         at_once = min(count, validate.checked_count("concurrency", concurrency, least=1, most=64))
-        return self._attempts.several(self._assigned(task, execute), "parallel", most=count, at_once=at_once)
+        return self._attempts.several(self._assigned(task), execute, "parallel", most=count, at_once=at_once)
 
     def matts_sequential(self, *, execute: Execute, r: int = 3, **task: Unpack[TaskSpec]) -> RunResult:
         """Up to `r` attempts at a task, each shown those before it, until one succeeds."""
         most = validate.checked_count("r", r, least=1, most=64)
-        return self._attempts.several(self._assigned(task, execute), "sequential", most=most)
+        return self._attempts.several(self._assigned(task), execute, "sequential", most=most)
 
-    def _assigned(self, spec: TaskSpec, execute: Execute, k: int | None = None) -> Assignment:
+    def _assigned(self, spec: TaskSpec, k: int | None = None) -> Assignment:
         """Everything that an attempt needs, checked before anything is done."""
         scope, k = self._parts.scope(spec.get("scope")), None if k is None else validate.checked_k(k)
         plan = planned(spec, scope, self._parts)
         look = partial(self._found, plan.query, self._parts.ranking.fitting, plan.domain or None, k, scope)
-        return Assignment(plan=plan, home=scope.home(), look=look, execute=execute)
+        return Assignment(plan=plan, home=scope.home(), look=look)
 
     # -- learn -------------------------------------------------------------------------------------------------------
 

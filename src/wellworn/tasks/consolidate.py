@@ -205,15 +205,10 @@ def contradicting(reader: StoreReader, ids: Iterable[str]) -> set[frozenset[str]
 # -- what becomes of it ----------------------------------------------------------------------------------------------
 
 
-def quality(entry: Entry) -> float:
-    """Which of several duplicates stays: confidence · √usage."""
-    return entry.confidence * math.sqrt(entry.usage_count)
-
-
 def _rank(entry: Entry) -> tuple[Any, ...]:
-    """Best first: the one that says more, then by quality, then the surer, the longer known."""
-    content = len(advice_of(entry).content)
-    return (-content, -quality(entry), -entry.confidence, to_micros(entry.created_at), entry.id)
+    """Best first: the one that says more, then by confidence · √usage, then the surer, the longer known."""
+    content, quality = len(advice_of(entry).content), entry.confidence * math.sqrt(entry.usage_count)
+    return (-content, -quality, -entry.confidence, to_micros(entry.created_at), entry.id)
 
 
 def merged(best: Entry, others: Sequence[Entry], now: datetime) -> Entry:
@@ -256,7 +251,7 @@ class _Plan:
         for group in [*groups, *([a, b] for a, b, alike in pairs if alike >= DUPLICATE - _SLACK)]:
             found = [one for id in group if (one := self.entries.get(id)) is not None and one.state == "active"]
             found.sort(key=_rank)
-            others = [other for other in found[1:] if duplicates(found[0], other, near=True)]
+            others = [other for other in found[1:] if duplicates(found[0], other)]
             if others:
                 self.entries[found[0].id] = merged(found[0], others, self.now)
             for other in others:
@@ -423,9 +418,9 @@ def _read(text: str, warns: bool) -> Advice:
     )
 
 
-def duplicates(one: Entry, other: Entry, *, near: bool) -> bool:
-    """Whether two entries say the same: the same calls under the same conditions or, of prose, the same advice.
-    `near` entries (by their vectors) may say it in other words throughout, or one with a few words more."""
+def duplicates(one: Entry, other: Entry) -> bool:
+    """Whether two entries with the same words or nearly the same vector say the same: the same calls under the same
+    conditions or, of prose, the same advice, perhaps in other words throughout, or one with a few words more."""
     if (one.kind, one.trust, domain_of(one.tags)) != (other.kind, other.trust, domain_of(other.tags)):
         return False
     mine, yours = pattern_of(one), pattern_of(other)
@@ -436,8 +431,8 @@ def duplicates(one: Entry, other: Entry, *, near: bool) -> bool:
     a, b = advice_of(one), advice_of(other)
     if (a.arguments, a.against, a.unless) != (b.arguments, b.against, b.unless):
         return False
-    if a.content == b.content or not near:
-        return a.content == b.content
+    if a.content == b.content:
+        return True
     if sorted(a.content) == sorted(b.content):  # the order is the difference
         return False
     short, long = sorted((a.content, b.content), key=len)

@@ -81,19 +81,15 @@ def distill(attempts: Sequence[Judged], model: Model | None = None) -> Distilled
     if model is None:
         return Distilled(items=_by_rules(sure, alone=len(attempts) == 1))
     trajectories, (trajectory, verdict) = [trajectory for trajectory, _ in sure], sure[0]
-    name, kinds, most = (
-        ("contrast", ITEM_KINDS, MOST_CONTRASTS)
-        if len(attempts) > 1
-        else ("distill_success", ITEM_KINDS[:1], MOST_STRATEGIES)
-        if verdict.success
-        else ("distill_failure", ITEM_KINDS[1:], MOST_GUARDRAILS)
-    )
     told = f"<verdict>{verdict.outcome}: {escape('; '.join(verdict.reasons))}</verdict>"
-    work = (
-        shown_attempts([(one, verdict.success) for one, verdict in sure])
-        if len(attempts) > 1
-        else f"{shown_steps(trajectory)}\n{told}"
-    )
+    work = f"{shown_steps(trajectory)}\n{told}"
+    if len(attempts) > 1:
+        name, kinds, most = "contrast", ITEM_KINDS, MOST_CONTRASTS
+        work = shown_attempts([(one, verdict.success) for one, verdict in sure])
+    elif verdict.success:
+        name, kinds, most = "distill_success", ITEM_KINDS[:1], MOST_STRATEGIES
+    else:
+        name, kinds, most = "distill_failure", ITEM_KINDS[1:], MOST_GUARDRAILS
     try:
         answer = ask(model, name, f"{shown_task(trajectory.query)}\n{work}", max_tokens=DISTILL_TOKENS)
         items, dropped = read_items(answer, trajectories, kinds=kinds, most=most)

@@ -116,10 +116,6 @@ class Tasks:
         self._event(tx, moved, task.state)
         return moved
 
-    def get(self, partition: Partition, id: str) -> Task | None:
-        found = self._store.record(partition, KIND, id)
-        return None if found is None else _task_in(found)
-
     def all(self, partition: Partition, *, states: Sequence[TaskState] | None = None, limit: int = 100) -> list[Task]:
         """Newest first."""
         names = None if states is None else [*states, *(old for old, state in _FORMER.items() if state in states)]
