@@ -67,6 +67,17 @@ class Faults:
             self.note(step, type(error).__name__, error.remedy if isinstance(error, InvalidInput) else "")
 
 
+class CountsFaults:
+    """Something that goes on when its memory fails."""
+
+    _faults: Faults
+
+    @property
+    def faults(self) -> Counter[str]:
+        """How often memory failed so far, by step: `recall`, `store`; of a loop `learn` and `reflect` too."""
+        return self._faults.counts
+
+
 def off_loop(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     """Return the method as a coroutine function that runs it on a thread, so that an event loop is never held up."""
 

@@ -14,8 +14,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
-from datetime import datetime
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypeGuard, cast
 
 from wellworn.core.clock import Clock, TimeOrderedIds, system_clock
@@ -25,7 +24,6 @@ from wellworn.core.values import Entry, Scope
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.validate import checked_count, checked_flag, checked_k, checked_session_id
 from wellworn.integrations import checked_memory, off_loop, storable
-from wellworn.integrations.rmm_bank import Retrieved, RMMContext, Utterance, WellwornBank, user_of
 from wellworn.memory import Memory
 from wellworn.reflection import ReflectionSettings
 from wellworn.search.filters import Filters
@@ -59,6 +57,7 @@ from wellworn.integrations.langchain_stream import (
     structured,
     text_of,
 )
+from wellworn.integrations.rmm_bank import Retrieved, RMMContext, Utterance, WellwornBank, user_of
 from wellworn.integrations.rmm_parts import PartsBank, RerankerConfig, SearchKwargs
 
 if TYPE_CHECKING:
@@ -86,16 +85,11 @@ Update = dict[str, Any] | None
 # holds ids, and the person's words until they are stored: no text of a memory and no weights.
 
 
-class TurnState(TypedDict):
-    """What was recalled for a question of the session's user. The fields are those of `Retrieved`."""
+class TurnState(Retrieved):
+    """What was recalled for a question of the session's user."""
 
     question: str
     """The id of the human message."""
-    id: str
-    at: datetime
-    ids: list[str]
-    shown: int
-    nothing: bool
     cited: NotRequired[list[int]]
     """What the answer cites, until it is learned from."""
 
@@ -200,8 +194,7 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
             if not query.strip() or _owner(session) != user:  # someone else resumes the run: the words are not theirs
                 return None
             found = self._bank.recall(user, query, except_session=_visible_session(session, state["messages"]))
-            turn = {"question": question.id or "", **asdict(found)}
-            return {"rmm_turn": turn, "rmm_session": session}
+            return {"rmm_turn": {"question": question.id or "", **found}, "rmm_session": session}
         return None
 
     def wrap_model_call(
@@ -222,7 +215,7 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
             if user is None or turn is None or question is None or "cited" not in turn:
                 return update or None
             with self._guarded("learn"):
-                self._bank.learn(user, clean_text(text_of(question)), _retrieved(turn), turn["cited"])
+                self._bank.learn(user, clean_text(text_of(question)), turn, turn["cited"])
             return {**update, "rmm_turn": {name: value for name, value in turn.items() if name != "cited"}}
         return None
 
@@ -333,7 +326,7 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
                 block = f"<memories>{NOTHING}</memories>"
             elif turn is not None and turn["shown"]:
                 with self._guarded("show"):
-                    block, shown = self._bank.block(user, _retrieved(turn)), turn["shown"]
+                    block, shown = self._bank.block(user, turn), turn["shown"]
             asks = self._cites and can_cite(request)
             sent = injected(request, block, cites=asks, question=None if question is None else question.id)
             if not asks:
@@ -388,10 +381,6 @@ def turn_of(state: object, question: HumanMessage | None, user: Scope) -> TurnSt
     turn, session = cast("RMMState", state).get("rmm_turn"), cast("RMMState", state).get("rmm_session")
     known = turn and "at" in turn and question is not None and turn["question"] == question.id  # not of 0.1
     return turn if known and session and _owner(session) == user else None
-
-
-def _retrieved(turn: TurnState) -> Retrieved:
-    return Retrieved(id=turn["id"], at=turn["at"], ids=turn["ids"], shown=turn["shown"])
 
 
 def utterances(messages: Sequence[AnyMessage], *, asked_by_agent: bool = False) -> list[Utterance]:

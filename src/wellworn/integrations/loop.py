@@ -11,7 +11,6 @@ A memory fault never stops the loop: it is logged and counted, and the loop cont
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -30,7 +29,7 @@ from wellworn.core.locks import ForkLock
 from wellworn.core.values import Entry, Hit, Recall, Scope, fence_item
 from wellworn.core.wellformed import clean_text, shortened
 from wellworn.ingest import validate
-from wellworn.integrations import Faults, checked_memory, off_loop, storable
+from wellworn.integrations import CountsFaults, Faults, checked_memory, off_loop, storable
 from wellworn.memory import Memory
 from wellworn.search.filters import Filters
 
@@ -81,7 +80,12 @@ def memory_block(
     hits: Sequence[Hit], *, format: str, tag: str, max_chars: int, now: datetime | None, numbered: bool
 ) -> MemoryBlock:
     """Like `format_memory_context`, with the number of hits shown."""
-    natural, tag = checked_format(format) == "natural", checked_tag(tag)
+    formats = get_args(Format)
+    if format not in formats:
+        raise InvalidInput("format", f"{format!r} is not a format", f"use one of {', '.join(formats)}")
+    if not isinstance(tag, str) or not _TAG_NAME.fullmatch(tag):
+        raise InvalidInput("tag", f"{tag!r} is not a tag name", "use letters, digits, - and _, as in memory-context")
+    natural = format == "natural"
     moment = aware(lambda: now)() if now is not None else system_clock()
     room = validate.checked_count("max_chars", max_chars) - len(f"<{tag}>\n</{tag}>")
     lines: list[str] = []
@@ -95,19 +99,6 @@ def memory_block(
             break
         lines.append(f"{before}{text}{after}")
     return MemoryBlock("\n".join([f"<{tag}>", *lines, f"</{tag}>"]) if lines else "", len(lines))
-
-
-def checked_format(format: object) -> str:
-    formats = get_args(Format)
-    if format not in formats:
-        raise InvalidInput("format", f"{format!r} is not a format", f"use one of {', '.join(formats)}")
-    return str(format)
-
-
-def checked_tag(tag: object) -> str:
-    if not isinstance(tag, str) or not _TAG_NAME.fullmatch(tag):
-        raise InvalidInput("tag", f"{tag!r} is not a tag name", "use letters, digits, - and _, as in memory-context")
-    return tag
 
 
 def relevances(hits: Sequence[Hit]) -> list[float]:
@@ -200,7 +191,7 @@ class _Shown:
     turn: int
 
 
-class MemoryMiddleware:
+class MemoryMiddleware(CountsFaults):
     """Memory of one scope for a loop. Cheap to make: one for each request is fine. Safe to share between threads.
 
     `memory` may be bound (`memory.for_user("ada")`); then `scope` can be left out. `min_score` and `min_confidence` are
@@ -235,17 +226,15 @@ class MemoryMiddleware:
         self.session_id = (
             f"loop-{TimeOrderedIds()()}" if session_id is None else validate.checked_session_id(session_id)
         )
-        self.rule = rule_of(checked_tag(tag), citations=validate.checked_flag("citations", citations))
+        self._block_of = partial(memory_block, format=format, tag=tag, max_chars=max_chars, numbered=citations)
+        self._block_of([], now=None)  # says now what is wrong with a setting
+        self.rule = rule_of(tag, citations=validate.checked_flag("citations", citations))
         """Stands after the system prompt whenever memories follow: the same text on every turn."""
         self.nothing = nothing_in(tag)
         """Stands there instead when a recall found nothing relevant."""
         self._memory = memory.for_scope(scope)
         self._max_results, self._min_score = validate.checked_k(max_results, "max_results"), min_score
         self._min_confidence = min_confidence
-        limit = validate.checked_count("max_chars", max_chars)
-        self._block_of = partial(
-            memory_block, format=checked_format(format), tag=tag, max_chars=limit, numbered=citations
-        )
         self._tags = validate.checked_tags([validate.checked_line("store_topic", store_topic, blank=False)])
         self._stores = validate.checked_flag("store_responses", store_responses)
         self._threshold = auto_summarize_threshold
@@ -256,11 +245,6 @@ class MemoryMiddleware:
         self._lock = ForkLock()
         self._unstored: list[tuple[str, str]] = []
         self._first: str | None = None
-
-    @property
-    def faults(self) -> Counter[str]:
-        """How often memory failed so far, by step: `recall`, `store`, `learn`, `reflect`."""
-        return self._faults.counts
 
     def enrich_system_prompt(self, context: MiddlewareContext) -> str:
         """Return the system prompt, the rule and the recalled memories, or one line that says there are none.

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 
+from typing_extensions import TypedDict
+
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.fence import fenced_block
@@ -52,15 +54,14 @@ class Utterance:
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Retrieved:
-    """The memories recalled for a question, those shown first."""
+class Retrieved(TypedDict):
+    """The memories recalled for a question, those shown first. The agent's state holds it."""
 
     id: str
     at: datetime
     ids: list[str]
     shown: int
-    nothing: bool = False
+    nothing: bool
     """Whether the model is told that nothing relevant is remembered."""
 
 
@@ -96,15 +97,15 @@ class WellwornBank:
 
     def block(self, user: Scope, recalled: Retrieved) -> str:
         """Return the block that shows the memories of a recall, the same in a later process."""
-        entries = [self._memory.get(id, scope=user) for id in recalled.ids[: recalled.shown]]
-        return block_of(entries, max_tokens=self._max_tokens, now=recalled.at)
+        entries = [self._memory.get(id, scope=user) for id in recalled["ids"][: recalled["shown"]]]
+        return block_of(entries, max_tokens=self._max_tokens, now=recalled["at"])
 
     def learn(self, user: Scope, question: str, recalled: Retrieved, cited: Sequence[int]) -> None:
         """Learn that the answer cited these places of the block, and not the others."""
-        if recalled.shown < len(recalled.ids):  # some did not fit: that they were not cited says nothing
+        if recalled["shown"] < len(recalled["ids"]):  # some did not fit: that they were not cited says nothing
             return
         with suppress(NotFound):  # learning is off, or the recall was forgotten
-            self._memory.outcome(recalled.id, cited=cited, scope=user)
+            self._memory.outcome(recalled["id"], cited=cited, scope=user)
 
     def add_turns(self, user: Scope, session_id: str, turns: Sequence[Utterance]) -> None:
         """Store turns of a session."""

@@ -192,11 +192,11 @@ class PartsBank:
         self._recalls.put(id, (_unit(vector), ranked))
         at, ids = self.clock(), [one.entry.id for one in ranked]
         block = self._block(ranked[: self.reranker_config.top_m], at)
-        return Retrieved(id=id, at=at, ids=ids, shown=max(0, block.count("\n") - 1))
+        return Retrieved(id=id, at=at, ids=ids, shown=max(0, block.count("\n") - 1), nothing=False)
 
     def block(self, user: Scope, recalled: Retrieved) -> str:
-        records = self._recalled(user, recalled.id, recalled.ids[: recalled.shown])
-        return self._block(records[: recalled.shown], recalled.at)
+        records = self._recalled(user, recalled["id"], recalled["ids"][: recalled["shown"]])
+        return self._block(records[: recalled["shown"]], recalled["at"])
 
     def _block(self, records: Sequence[MemoryRecord], at: datetime) -> str:
         return block_of([one.entry for one in records], max_tokens=self.max_tokens, now=at)
@@ -253,12 +253,10 @@ class PartsBank:
     # -- learning ------------------------------------------------------------------------------------------------
 
     def learn(self, user: Scope, question: str, recalled: Retrieved, cited: Sequence[int]) -> None:
-        ids, shown, label = recalled.ids, recalled.shown, label_of(user)
-        if not self.learns or shown < min(
-            len(ids), self.reranker_config.top_m
-        ):  # some did not fit: silence says nothing
+        id, ids, shown, label = recalled["id"], recalled["ids"], recalled["shown"], label_of(user)
+        if not self.learns or shown < min(len(ids), self.reranker_config.top_m):  # some did not fit: that says nothing
             return
-        records, known = self._recalled(user, recalled.id, ids), self._recalls.pop(recalled.id)
+        records, known = self._recalled(user, id, ids), self._recalls.pop(id)
         query = _unit(self.embeddings.embed_query(question)) if known is None else known[0]
         flags = np.array([place in cited for place in range(shown)])
         with self._lock(label):

@@ -5,7 +5,6 @@ The app is the tenant and the user is the user, so no search crosses either. Nee
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from wellworn.core.values import Hit, Scope, fence_item
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.session import missing_turns
 from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_scope
-from wellworn.integrations import Faults, checked_memory, off_loop, storable
+from wellworn.integrations import CountsFaults, Faults, checked_memory, off_loop, storable
 from wellworn.memory import Memory
 
 try:
@@ -36,7 +35,7 @@ NO_SESSION = "adk"
 """The session of events that come without one."""
 
 
-class WellwornMemoryService(BaseMemoryService):  # type: ignore[misc]  # not installed where types are checked
+class WellwornMemoryService(CountsFaults, BaseMemoryService):  # type: ignore[misc]  # not installed where types are checked
     """The memory of a `Runner(memory_service=…)`, for all apps and users. `memory` is not bound to a scope.
 
     A memory fault never stops the agent: it is logged and counted in `faults`, and the agent goes on without memory.
@@ -47,11 +46,6 @@ class WellwornMemoryService(BaseMemoryService):  # type: ignore[misc]  # not ins
             raise ScopeError("memory", f"is bound to {memory.scope}", "give Memory(…) itself: ADK names app and user")
         self._memory, self._k = memory, k
         self._faults = Faults()
-
-    @property
-    def faults(self) -> Counter[str]:
-        """How often memory failed so far, by step: `recall`, `store`."""
-        return self._faults.counts
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Store the events that are new, and let reflection read them. A session may be added again and again."""

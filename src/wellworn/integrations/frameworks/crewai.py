@@ -5,7 +5,6 @@ CrewAI's own storage, embedder and analysis by a model are not used. Needs the e
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -15,7 +14,7 @@ from wellworn.core.fence import MIN_CONFIDENCE
 from wellworn.core.values import Entry
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_scope
-from wellworn.integrations import Faults, checked_memory, storable
+from wellworn.integrations import CountsFaults, Faults, checked_memory, storable
 from wellworn.integrations.loop import relevances
 from wellworn.memory import Memory
 
@@ -32,7 +31,7 @@ SOURCE = "crewai"
 _MANY = 100_000
 
 
-class WellwornCrewMemory(_CrewMemory):  # type: ignore[misc]  # not installed where types are checked
+class WellwornCrewMemory(CountsFaults, _CrewMemory):  # type: ignore[misc]  # not installed where types are checked
     """A memory for `Crew(memory=…)`, `Agent(memory=…)` and flows. `memory` is bound: `memory.for_scope(Scope(team="core"))`.
 
     CrewAI's scopes are kept in the metadata. A memory fault never stops the crew: it is logged and counted in `faults`.
@@ -45,11 +44,6 @@ class WellwornCrewMemory(_CrewMemory):  # type: ignore[misc]  # not installed wh
         super().__init__(storage=object(), **fields)  # never asked for anything
         checked_scope(checked_memory(memory).scope)
         self._memory = memory
-
-    @property
-    def faults(self) -> Counter[str]:
-        """How often memory failed so far, by step: `recall`, `store`."""
-        return self._faults.counts
 
     def extract_memories(self, content: str) -> list[str]:
         """The content as it is: long texts are cut where they are stored."""

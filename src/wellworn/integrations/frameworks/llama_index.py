@@ -5,14 +5,13 @@ Needs the extra `llama-index`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from wellworn.core.errors import MissingExtra
 from wellworn.core.fence import MIN_CONFIDENCE
 from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_scope
-from wellworn.integrations import Faults, checked_memory, off_loop, storable
+from wellworn.integrations import CountsFaults, Faults, checked_memory, off_loop, storable
 from wellworn.integrations.loop import format_memory_context
 from wellworn.memory import Memory
 
@@ -28,7 +27,7 @@ __all__ = ["WellwornMemoryBlock"]
 _SPOKEN = ("user", "assistant")
 
 
-class WellwornMemoryBlock(BaseMemoryBlock[str]):  # type: ignore[misc]  # not installed where types are checked
+class WellwornMemoryBlock(CountsFaults, BaseMemoryBlock[str]):  # type: ignore[misc]  # not installed where types are checked
     """A block for `Memory.from_defaults(memory_blocks=[…])`. `memory` is bound: `memory.for_user("ada")`.
 
     A memory fault never stops the agent: it is logged and counted in `faults`, and the block is empty.
@@ -45,11 +44,6 @@ class WellwornMemoryBlock(BaseMemoryBlock[str]):  # type: ignore[misc]  # not in
         super().__init__(**fields)
         checked_scope(checked_memory(memory).scope)
         self._memory = memory
-
-    @property
-    def faults(self) -> Counter[str]:
-        """How often memory failed so far, by step: `recall`, `store`."""
-        return self._faults.counts
 
     async def _aget(self, messages: Sequence[ChatMessage] | None = None, **block_kwargs: Any) -> str:
         asked = [text for message in messages or () if message.role == "user" and (text := _text(message)).strip()]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import posixpath
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -117,8 +118,9 @@ class WellwornMemoryTool(BetaAbstractMemoryTool):
                 problem = f"No replacement was performed, old_str `{old}` did not appear verbatim in {command.path}."
                 raise ToolError(problem)
             if found > 1:
-                places = ", ".join(str(content.count("\n", 0, place) + 1) for place in _places(content, old))
-                problem = f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {places}."
+                places = [match.start() for match in re.finditer(f"(?={re.escape(old)})", content)]
+                lines = ", ".join(str(content.count("\n", 0, place) + 1) for place in places)
+                problem = f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}."
                 raise ToolError(f"{problem} Please ensure it is unique")
             return content.replace(old, command.new_str)
 
@@ -272,13 +274,6 @@ def _is_below(path: str, folder: str) -> bool:
 
 def _lines(lines: Sequence[str], first: int) -> str:
     return "\n".join(f"{number:>{_NUMBER_WIDTH}}\t{line}" for number, line in enumerate(lines, start=first))
-
-
-def _places(content: str, part: str) -> Iterator[int]:
-    place = content.find(part)
-    while place != -1:
-        yield place
-        place = content.find(part, place + 1)
 
 
 def _listed(shown: str, folder: str, sizes: Mapping[str, int]) -> Iterator[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -20,7 +19,7 @@ from wellworn.core.values import Entry, Turn, altered
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.scrub import scrubbed_json
 from wellworn.ingest.validate import MAX_TEXT_BYTES, checked_scope
-from wellworn.integrations import Faults, checked_memory, off_loop, storable
+from wellworn.integrations import CountsFaults, Faults, checked_memory, off_loop, storable
 from wellworn.memory import Memory
 
 try:
@@ -44,7 +43,7 @@ _PIECE_CHARS = MAX_TEXT_BYTES // 2
 """Of JSON, which is all ASCII. Less than the limit: a scrubber may make it longer."""
 
 
-class WellwornSession:
+class WellwornSession(CountsFaults):
     """The history of one conversation, for `Runner.run(…, session=…)`. `memory` is bound: `memory.for_user("ada")`.
 
     A memory fault never stops the run: it is logged and counted in `faults`, and the run goes on without history.
@@ -58,11 +57,6 @@ class WellwornSession:
         self._memory, self._home = memory, checked_scope(checked_memory(memory).scope).home()
         self._faults = Faults()
         memory.session(self.session_id)  # says now what is wrong with an id
-
-    @property
-    def faults(self) -> Counter[str]:
-        """How often memory failed so far, by step: `recall`, `store`."""
-        return self._faults.counts
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """The latest items, oldest first; all without a limit."""
