@@ -288,10 +288,9 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
 
     def _user(self, runtime: Runtime[Any]) -> Scope | None:
         """Return the user of a run; None if the run names nobody, which `before_agent` has noted."""
-        try:
+        with suppress(InvalidInput):
             return self._named_user(runtime)
-        except InvalidInput:
-            return None
+        return None
 
     def _named_user(self, runtime: Runtime[Any]) -> Scope:
         return user_of(named_by(runtime, "user_id"), named_by(runtime, "tenant") or self._tenant)

@@ -18,11 +18,11 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import BudgetExceeded, InvalidInput, WellwornError
 from wellworn.core.values import Hit, Partition, Recall, Scope
 from wellworn.ingest.validate import checked_line, checked_query, checked_session_id
-from wellworn.tasks.distill import Distilled, Judged
+from wellworn.tasks.distill import Distilled
 from wellworn.tasks.engine import Parts
 from wellworn.tasks.finish import Finisher
 from wellworn.tasks.items import bank_partition, checked_domain
-from wellworn.tasks.judge import Verdict, judge, prompt, shown_attempts
+from wellworn.tasks.judge import Judged, Verdict, judge, prompt, shown_attempts
 from wellworn.tasks.tasks import Task, Tasks
 from wellworn.tasks.trajectory import Trajectory, bounded, text_of, trajectory_of
 
@@ -99,8 +99,7 @@ class Work:
         """In a sequential run, from the second attempt on: what to do with the earlier ones, and these as data."""
         if not self.previous:
             return ""
-        shown = [(trajectory, verdict.success) for trajectory, verdict in self.previous]
-        return f"{prompt('refine' if len(shown) == 1 else 'refine_again')}\n{shown_attempts(shown)}"
+        return f"{prompt('refine' if len(self.previous) == 1 else 'refine_again')}\n{shown_attempts(self.previous)}"
 
 
 Execute = Callable[[Work], Any]
@@ -181,16 +180,10 @@ class RunResult:
         return self.best.success
 
 
-def best_of(attempts: Sequence[Judged]) -> int:
-    """The place of the attempt to go with: one that succeeded before one that failed; then the surer success or the
-    less sure failure, the fewer steps, the earlier."""
-
-    def rank(place: int) -> tuple[bool, float, int]:
-        trajectory, verdict = attempts[place]
-        sure = verdict.confidence if verdict.success else -verdict.confidence
-        return (not verdict.success, -sure, len(trajectory.steps))
-
-    return min(range(len(attempts)), key=rank)
+def _rank(one: TaskResult) -> tuple[bool, float, int]:
+    """Best first: a success before a failure; then the surer success or the less sure failure, then the fewer steps."""
+    sure = one.verdict.confidence if one.success else -one.verdict.confidence
+    return (not one.success, -sure, len(one.trajectory.steps))
 
 
 class Attempts:
@@ -304,7 +297,7 @@ class Attempts:
             self.abandon([each.work for each in made.values()], type(error).__name__)
             raise
         ended = self.end([made[number] for number in sorted(made)])
-        best = ended[best_of([(each.trajectory, each.verdict) for each in ended])]
+        best = min(ended, key=_rank)
         return RunResult(run_id=run_id, best=best, attempts=ended, distilled=best.distilled, fault=best.fault)
 
 

@@ -46,7 +46,7 @@ from wellworn.tasks.items import (
     NewItem,
     pattern_for,
 )
-from wellworn.tasks.judge import Verdict, ask, shown_attempts, shown_steps, shown_task, why_rules
+from wellworn.tasks.judge import Judged, ask, shown_attempts, shown_steps, shown_task, why_rules
 from wellworn.tasks.shell import programs
 from wellworn.tasks.trajectory import Step, Trajectory
 
@@ -58,8 +58,6 @@ MIN_SHARE = 0.15
 """Share of an item's words that must stand in the steps it names, or in the task."""
 _REFERENCE = regex(r"(?:(?P<attempt>\d{1,3})\s*\.\s*)?(?P<step>\d{1,4})")
 _NUMBER = regex(r"\d+")
-
-Judged = tuple[Trajectory, Verdict]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +83,7 @@ def distill(attempts: Sequence[Judged], model: Model | None = None) -> Distilled
     work = f"{shown_steps(trajectory)}\n{told}"
     if len(attempts) > 1:
         name, kinds, most = "contrast", ITEM_KINDS, MOST_CONTRASTS
-        work = shown_attempts([(one, verdict.success) for one, verdict in sure])
+        work = shown_attempts(sure)
     elif verdict.success:
         name, kinds, most = "distill_success", ITEM_KINDS[:1], MOST_STRATEGIES
     else:

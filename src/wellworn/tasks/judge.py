@@ -81,6 +81,9 @@ class Verdict:
         return self.confidence >= TEACHES
 
 
+Judged = tuple[Trajectory, Verdict]
+
+
 def judge(trajectory: Trajectory, model: Model | None = None) -> Verdict:
     """The verdict on a trajectory."""
     decided = _decided(trajectory)
@@ -325,13 +328,13 @@ def shown_steps(trajectory: Trajectory, *, prefix: str = "", room: int = MAX_SHO
     return "\n".join(["<trajectory>", *lines, "</trajectory>"])
 
 
-def shown_attempts(attempts: Sequence[tuple[Trajectory, bool]]) -> str:
+def shown_attempts(attempts: Sequence[Judged]) -> str:
     """Several attempts, each with its verdict, numbered from 1."""
     room = MAX_SHOWN_CHARS // max(1, len(attempts))
     return "\n".join(
-        f"Attempt {number} | {'success' if success else 'failure'}\n"
+        f"Attempt {number} | {'success' if verdict.success else 'failure'}\n"
         f"{shown_steps(trajectory, prefix=f'{number}.', room=room)}"
-        for number, (trajectory, success) in enumerate(attempts, start=1)
+        for number, (trajectory, verdict) in enumerate(attempts, start=1)
     )
 
 

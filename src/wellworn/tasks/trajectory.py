@@ -178,11 +178,12 @@ def step_of(value: object) -> Step:
         name: next((value[word] for word in words if value.get(word) is not None), None)
         for name, words in _STEP_NAMES.items()
     }
-    arguments = named.pop("arguments")
-    if arguments is not None and not isinstance(arguments, Mapping):
-        arguments = {"input": arguments}
+    given = named.pop("arguments")
+    if given is not None and not isinstance(given, Mapping):
+        given = {"input": given}
+    plain = _json({text_of(name): one for name, one in (given or {}).items()})
     fields: dict[str, Any] = {name: _text(each) for name, each in named.items()}
-    fields["arguments"] = _arguments(arguments or {})
+    fields["arguments"] = plain if isinstance(plain, dict) else {"input": plain}
     fields["ok"] = value["ok"] if isinstance(value.get("ok"), bool) else None
     return _checked(Step, {**fields, "exit_code": value.get("exit_code")})
 
@@ -208,11 +209,6 @@ def _text(value: object) -> str:
     if isinstance(value, BaseException):
         return f"{type(value).__name__}: {text_of(value)}"
     return json.dumps(_json(value), ensure_ascii=False)
-
-
-def _arguments(given: Mapping[Any, Any]) -> dict[str, Any]:
-    plain = _json({text_of(key): value for key, value in given.items()})
-    return plain if isinstance(plain, dict) else {"input": plain}
 
 
 def _json(value: Any) -> Any:
