@@ -23,7 +23,6 @@ from wellworn.ingest import validate
 from wellworn.ingest.scrub import ScrubberSpec
 from wellworn.learning.log import outcome_input, seen_by
 from wellworn.memory import Memory
-from wellworn.search.context import Refine
 from wellworn.search.filters import Filters
 from wellworn.tasks.attempts import Assignment, Attempts, Execute, RunResult, TaskResult, TaskSpec, Work, planned
 from wellworn.tasks.consolidate import JOB, Consolidation, Consolidator
@@ -124,21 +123,8 @@ class ReasoningBank:
         min_confidence: float = MIN_CONFIDENCE,
     ) -> Recall:
         """The `k` items that help most with a task: of a `domain` (`web.admin`), or of all below one (`web.*`)."""
-        return self._found(query, self._parts.ranking.items, domain, k, scope, kind, min_confidence)
-
-    def _found(
-        self,
-        query: str,
-        refine: Refine,
-        domain: str | None,
-        k: int | None,
-        scope: Scope | None,
-        kind: str | Sequence[str] | None = None,
-        min_confidence: float = MIN_CONFIDENCE,
-    ) -> Recall:
-        least = validate.checked_fraction("min_confidence", min_confidence)
-        filters = replace(Filters.of(kind=kinds_of(kind), tags=wanted_tags(domain)), min_entry_confidence=least)
-        wanted, own = self._k if k is None else k, self._parts.scope(scope)
+        filters = _filters(domain, kind, validate.checked_fraction("min_confidence", min_confidence))
+        wanted, own, refine = self._k if k is None else k, self._parts.scope(scope), self._parts.ranking.items
         return self._parts.searcher.recall(query, scope=own, k=wanted, filters=filters, refine=refine)
 
     def feedback(self, recall_id: str, *, cited: Sequence[int], scope: Scope | None = None) -> bool:
@@ -214,9 +200,10 @@ class ReasoningBank:
 
     def _assigned(self, spec: TaskSpec, k: int | None = None) -> Assignment:
         """Everything that an attempt needs, checked before anything is done."""
-        scope, k = self._parts.scope(spec.get("scope")), None if k is None else validate.checked_k(k)
-        plan = planned(spec, scope, self._parts)
-        look = partial(self._found, plan.query, self._parts.ranking.fitting, plan.domain or None, k, scope)
+        scope, wanted = self._parts.scope(spec.get("scope")), self._k if k is None else validate.checked_k(k)
+        plan, refine = planned(spec, scope, self._parts), self._parts.ranking.fitting
+        asked = partial(self._parts.searcher.recall, plan.query, scope=scope, k=wanted, refine=refine)
+        look = partial(asked, filters=_filters(plan.domain))
         return Assignment(plan=plan, home=scope.home(), look=look)
 
     # -- learn -------------------------------------------------------------------------------------------------------
@@ -303,6 +290,10 @@ class ReasoningBank:
             successes=sum(verdicts),
             failures=len(verdicts) - sum(verdicts),
         )
+
+
+def _filters(domain: str | None, kind: str | Sequence[str] | None = None, least: float = MIN_CONFIDENCE) -> Filters:
+    return replace(Filters.of(kind=kinds_of(kind), tags=wanted_tags(domain)), min_entry_confidence=least)
 
 
 def _told(trajectory: object, query: str, verdict: bool | None) -> Trajectory:
