@@ -766,7 +766,7 @@ def test_an_answer_that_knows_nothing_is_never_a_hit(answer: str, found: bool) -
     [
         ("assistant", "What happens on Saturday?", 30, "bread"),
         ("Tom", "What happens on Saturday?", 30, "choir"),
-        ("assistant", "What happens on Saturday?", 0, "choir"),  # both in one session
+        ("assistant", "What happens on Saturday?", 0, "choir"),  # both at one time
         ("assistant", "What happens every Saturday of the week?", 30, "choir"),  # "every" and "week": each has one
     ],
 )
@@ -786,6 +786,17 @@ def test_of_equals_that_an_assistant_was_told_the_newer_comes_first(
         found = mem.recall(question, scope=ADA, k=2)
         assert first in found[0].text
         assert not found[1].outdated
+
+
+def test_what_is_told_otherwise_a_moment_later_comes_first() -> None:
+    with Memory(":memory:") as mem:
+        session = mem.session("s", scope=ADA)
+        for minutes, hour in ((0, "nine"), (10, "eleven")):
+            session.add(
+                "user", f"My dentist appointment is at {hour} on Monday.", at=START + timedelta(minutes=minutes)
+            )
+            session.add("assistant", "I hope it goes well.", at=START + timedelta(minutes=minutes + 1))
+        assert "eleven" in mem.recall("When is my dentist appointment?", scope=ADA)[0].text
 
 
 def test_an_assistant_that_repeats_takes_no_place_above_others() -> None:

@@ -69,6 +69,8 @@ READ_ROWS = 8
 LAYER_ROWS, SAME_TOPIC, SAME_TOPIC_SHARE, CLOSE_SHARE = 15, 0.4, 0.5, 0.85
 """Best candidates whose layers are compared. Entries this alike are about the same thing. Then an entry of a more specific
 layer needs half the other's score to stand above it, else nearly all of it."""
+SAME_TIME = 12 * 3_600_000_000
+"""Microseconds between two things that are told at one time."""
 TIE = 1e-3
 _SURELY = math.log1p(1 / FAINT)
 _WAS = frozenset({"did", "was", "were", "had", "ever", "once", "first"})
@@ -362,11 +364,14 @@ def _asks_for(context: SearchContext, old: int, new: int, *, also: Sequence[int]
 
 
 def _are_apart(context: SearchContext, old: int, new: int) -> bool:
-    """Whether two entries tell different things: both were said in one session, where people seldom contradict themselves, or
-    each has words of the question that the other lacks."""
-    bank, question = context.bank, context.view.question
-    first, second = bank.column("thread", np.array([old, new])).tolist()
-    if first == second != NONE:
+    """Whether two entries that are not alike tell different things: both were said within hours, when people tell one thing
+    after another, or each has words of the question that the other lacks."""
+    bank, question, both = context.bank, context.view.question, np.array([old, new])
+    one, other = bank.vectors(both)
+    if one @ other >= SAME_TOPIC:
+        return False
+    said, then = bank.column("at", both).tolist()
+    if abs(then - said) <= SAME_TIME:
         return True
     has = [(_has(bank, term, old), _has(bank, term, new)) for term in {*question.named, *question.terms}]
     return (True, False) in has and (False, True) in has
