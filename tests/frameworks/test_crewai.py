@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -40,6 +42,90 @@ def test_records_are_remembered_recalled_and_forgotten(team: Memory) -> None:
     assert crew.forget(record_ids=[record.id]) == 1
     crew.reset()
     assert (team.entries(), crew.faults) == ([], {})
+
+
+def contents(matches: Iterable[Any]) -> list[str]:
+    return [match.record.content for match in matches]
+
+
+def test_a_private_record_is_only_for_its_source(team: Memory) -> None:
+    crew, question = WellwornCrewMemory(team), "What does Ada earn?"
+    crew.remember("Ada earns 90000 crowns.", source="ada", private=True)
+    assert crew.recall(question) == crew.recall(question, source="ben") == []
+    for options in ({"source": "ada"}, {"include_private": True}):
+        (match,) = crew.recall(question, **options)
+        assert (match.record.private, match.record.source) == (True, "ada")
+    crew.remember("Ada earns 90000 crowns.")  # now all may know
+    assert contents(crew.recall(question)) == ["Ada earns 90000 crowns."]
+
+
+def test_a_root_scope_holds_for_every_method(team: Memory) -> None:
+    a, b = (WellwornCrewMemory(team, root_scope=f"/crew/{name}") for name in "ab")
+    a.remember("Crew A ships on Tuesday.", scope="x")
+    b.remember("Crew B ships on Friday.", scope="/x")
+    for scope in (None, "/", "/x"):
+        assert contents(a.recall("When does the crew ship?", scope=scope)) == ["Crew A ships on Tuesday."]
+        assert [record.scope for record in a.list_records(scope)] == ["/crew/a/x"]
+    assert (a.forget(scope="/y"), a.forget()) == (0, 1)
+    a.reset()
+    assert [record.content for record in b.list_records()] == ["Crew B ships on Friday."]
+
+
+def test_any_of_the_categories_will_do(team: Memory) -> None:
+    crew = WellwornCrewMemory(team)
+    crew.remember("The harbour freezes in January.", categories=["weather", " "])
+    crew.remember("The harbour opens in April.", categories=["traffic"])
+    assert len(crew.recall("When does the harbour open?", categories=["weather", "traffic"])) == 2
+    assert crew.forget(categories=["weather", "traffic"]) == 2
+
+
+def test_a_scope_is_searched_beyond_better_matches_elsewhere(team: Memory) -> None:
+    crew = WellwornCrewMemory(team)
+    crew.remember_many([f"The harbour number {number} freezes in January." for number in range(30)], scope="/a")
+    crew.remember("The old harbour at Bergen freezes sometimes in winter.", scope="/b")
+    found = crew.recall("When does the harbour freeze in January?", scope="/b", limit=5)
+    assert contents(found) == ["The old harbour at Bergen freezes sometimes in winter."]
+
+
+def test_the_same_text_may_stand_in_several_scopes(team: Memory) -> None:
+    crew, text = WellwornCrewMemory(team), "The harbour freezes in January."
+    long = "\n\n".join(f"Part {number} of the harbour rules. " + "Ships wait. " * 60 for number in range(5))
+    for scope in ("/a", "/b", "/b"):
+        crew.remember(text, scope=scope)
+        crew.remember(long, scope=scope)
+        assert text in contents(crew.recall("When does the harbour freeze?", scope=scope))
+    assert len(crew.list_records("/a")) == len(crew.list_records("/b")) > 2
+
+
+def test_a_read_only_memory_stores_nothing(team: Memory) -> None:
+    crew = WellwornCrewMemory(team, read_only=True)
+    assert (crew.remember("x"), crew.remember_many(["y"]), team.entries()) == (None, [], [])
+
+
+def test_records_are_counted_and_changed_by_the_methods_of_crewai(team: Memory) -> None:
+    crew, told = WellwornCrewMemory(team), {"source": "a letter", "page": 3}
+    record = crew.remember("The harbour freezes in January.", scope="/a/b", categories=["weather"], metadata=told)
+    assert record is not None
+    assert record.metadata.items() >= told.items()
+    assert record.created_at.tzinfo is None  # as CrewAI compares it
+    crew.remember("The office is in Oslo.", scope="/c", agent_role="x" * 300)
+    assert (crew.list_scopes(), crew.list_scopes("/a"), crew.list_scopes("/c")) == (["/a", "/c"], ["/a/b"], [])
+    assert (crew.list_categories(), crew.info("/a").record_count, crew.info().child_scopes) == (
+        {"weather": 1},
+        1,
+        ["/a", "/c"],
+    )
+    assert crew.tree() == "/ (2 records)\n  /a (1 records)\n    /a/b (1 records)\n  /c (1 records)"
+    crew.update(record.id, content="The harbour freezes in March.", scope="/c", importance=0.9)
+    changed = crew.list_records("/c")[-1]
+    assert (changed.content, changed.importance, changed.metadata) == (
+        "The harbour freezes in March.",
+        0.9,
+        record.metadata,
+    )
+    now = datetime.now(UTC).replace(tzinfo=None)
+    assert crew.forget(older_than=now - timedelta(hours=1), metadata_filter={"page": 3}) == 0
+    assert (crew.forget(older_than=now + timedelta(hours=1), metadata_filter={"page": 3}), crew.faults) == (1, {})
 
 
 def test_a_memory_that_fails_finds_nothing(team: Memory) -> None:

@@ -214,6 +214,18 @@ def _entry_of(put: PutItem, now: datetime, at: datetime, source: str) -> Entry:
 # -- storing and finding -----------------------------------------------------------------------------------------
 
 
+def first_accepted(
+    find: Callable[[int], Sequence[Hit]], *, k: int, want: int, accept: Callable[[Hit], T | None]
+) -> list[T]:
+    """Return what is accepted of the best `k` hits; finds more hits until that is enough, or there are no more."""
+    while True:
+        found = find(k)
+        accepted = [result for hit in found if (result := accept(hit)) is not None]
+        if len(accepted) >= want or len(found) < k:
+            return accepted[:want]
+        k *= _GROWTH
+
+
 class Items:
     """The items of one memory. `source` is what their entries say they come from."""
 
@@ -236,14 +248,13 @@ class Items:
     def search(
         self, query: str, *, partitions: Sequence[Partition], want: int, accept: Callable[[Hit], T | None]
     ) -> list[T]:
-        """Return what is accepted of the best hits; asks for more hits until that is enough, or there are no more."""
-        k = max(_FIRST_HITS, 2 * want)
-        while True:
-            found = [*chain.from_iterable(self._searcher.search(query, partitions=partitions, k=k, page=PAGE))]
-            accepted = [result for hit in found if (result := accept(hit)) is not None]
-            if len(accepted) >= want or len(found) < k:
-                return accepted[:want]
-            k *= _GROWTH
+        """Return what is accepted of the best hits."""
+        return first_accepted(
+            lambda k: [*chain.from_iterable(self._searcher.search(query, partitions=partitions, k=k, page=PAGE))],
+            k=max(_FIRST_HITS, 2 * want),
+            want=want,
+            accept=accept,
+        )
 
     def newest(self, *, partitions: Sequence[Partition]) -> Iterator[StoredItem]:
         """Iterate over the items of these partitions, the one put last first."""

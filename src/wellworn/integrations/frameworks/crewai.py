@@ -5,21 +5,27 @@ CrewAI's own storage, embedder and analysis by a model are not used. Needs the e
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from wellworn.core.errors import MissingExtra
+from wellworn.core.errors import MissingExtra, NotFound
 from wellworn.core.fence import MIN_CONFIDENCE
-from wellworn.core.values import Entry
+from wellworn.core.scope import MAX_NAME_CHARS
+from wellworn.core.values import Entry, Hit
 from wellworn.core.wellformed import clean_text
-from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_scope
+from wellworn.ingest.chunk import chunk
+from wellworn.ingest.terms import hash64, text_hash
+from wellworn.ingest.validate import MAX_K, MAX_QUERY_CHARS, as_time, checked_scope
 from wellworn.integrations import CountsFaults, Faults, checked_memory, storable
+from wellworn.integrations.items import first_accepted
 from wellworn.integrations.loop import relevances
 from wellworn.memory import Memory
 
 try:
-    from crewai.memory.types import MemoryMatch, MemoryRecord
+    from crewai.memory.types import MemoryMatch, MemoryRecord, ScopeInfo
     from crewai.memory.unified_memory import Memory as _CrewMemory
     from pydantic import PrivateAttr
 except ModuleNotFoundError as error:
@@ -28,6 +34,7 @@ except ModuleNotFoundError as error:
 __all__ = ["WellwornCrewMemory"]
 
 SOURCE = "crewai"
+"""The source of a crew's entries, and the key of the metadata that holds what only CrewAI knows of one."""
 _MANY = 100_000
 
 
@@ -41,8 +48,8 @@ class WellwornCrewMemory(CountsFaults, _CrewMemory):  # type: ignore[misc]  # no
     _faults: Faults = PrivateAttr(default_factory=Faults)
 
     def __init__(self, memory: Memory, **fields: Any) -> None:
-        super().__init__(storage=object(), **fields)  # never asked for anything
         checked_scope(checked_memory(memory).scope)
+        super().__init__(**fields | {"storage": _Records(memory), "embedder": lambda _: []})
         self._memory = memory
 
     def extract_memories(self, content: str) -> list[str]:
@@ -66,18 +73,30 @@ class WellwornCrewMemory(CountsFaults, _CrewMemory):  # type: ignore[misc]  # no
         root_scope: str | None = None,
     ) -> list[MemoryRecord]:
         """Store texts, in one durable write."""
+        if self.read_only:
+            return []
         with self._faults.guarded("store"):
-            path = "/".join(part.strip("/") for part in ("", root_scope or self.root_scope or "", scope or "") if part)
-            kept = {**(metadata or {}), "scope": f"/{path}", "importance": importance, "source": source}
+            path = _path(self.root_scope if root_scope is None else root_scope, scope)
+            own = {"scope": path, "importance": importance, "source": source, "private": private}
+            told = {name: value for name, value in own.items() if value is not None}
             ids = self._memory.remember_many(
-                [{"text": text} for content in contents if (text := storable(content)).strip()],
-                tags=list(categories or ()),
+                [self._item(text, _place(told)) for content in contents if (text := storable(content)).strip()],
+                tags=[category for category in categories or () if category.strip()],
                 source=SOURCE,
-                speaker=agent_role,
-                metadata={name: value for name, value in kept.items() if value is not None},
+                speaker=None if agent_role is None else agent_role[:MAX_NAME_CHARS],
+                metadata={**(metadata or {}), SOURCE: told},
             )
             return [_record(self._memory.get(id)) for id in dict.fromkeys(ids)]
         return []
+
+    def _item(self, text: str, place: tuple[Any, ...]) -> dict[str, Any]:
+        """A text to store: beside the same text of another place, not merged with it."""
+        engine, home = self._memory.engine, checked_scope(self._memory.scope).home()
+        parts = chunk(engine.scrubbing.stored(home)(text))
+        there = filter(None, (engine.store.find_same(home, text_hash(part.text)) for part in parts))
+        if all(_place(_own(entry)) == place for entry in there):
+            return {"text": text}
+        return {"text": text, "kind": "episode", "session_id": SOURCE, "turn_refs": [hash64(repr(place)) % 2**31]}
 
     def recall(
         self,
@@ -85,52 +104,30 @@ class WellwornCrewMemory(CountsFaults, _CrewMemory):  # type: ignore[misc]  # no
         scope: str | None = None,
         categories: Sequence[str] | None = None,
         limit: int = 10,
-        **options: Any,
+        depth: str = "deep",
+        source: str | None = None,
+        include_private: bool = False,
     ) -> list[MemoryMatch]:
-        """The memories that answer the query best."""
+        """The memories that answer the query best. A private one is only for its own source."""
+        asked, path = clean_text(query)[:MAX_QUERY_CHARS], _path(self.root_scope, scope)
+
+        def accepted(hit: Hit) -> Hit | None:
+            of = _own(hit.entry)
+            hidden = of.get("private") and not include_private and (source is None or of.get("source") != source)
+            return hit if not hidden and _matches(hit.entry, path, categories) else None
+
         with self._faults.guarded("recall"):
-            asked = clean_text(query)[:MAX_QUERY_CHARS]
-            wanted = list(categories) if categories else None
-            found = self._memory.recall(asked, k=limit, tags=wanted, min_confidence=MIN_CONFIDENCE)
+            hits = first_accepted(
+                lambda k: self._memory.recall(asked, k=min(k, MAX_K), min_confidence=MIN_CONFIDENCE).hits,
+                k=limit,
+                want=limit,
+                accept=accepted,
+            )
             return [
                 MemoryMatch(record=_record(hit.entry), score=score, match_reasons=["wellworn"])
-                for hit, score in zip(found, relevances(found.hits), strict=True)
-                if _within(hit.entry, scope)
+                for hit, score in zip(hits, relevances(hits), strict=True)
             ]
         return []
-
-    def forget(
-        self,
-        scope: str | None = None,
-        categories: Sequence[str] | None = None,
-        older_than: datetime | None = None,
-        metadata_filter: dict[str, Any] | None = None,
-        record_ids: Sequence[str] | None = None,
-    ) -> int:
-        """Forget what the crew stored, for good; returns how many entries that were."""
-        found = self._memory.entries(tags=list(categories) if categories else None, limit=_MANY)
-        ids = [
-            entry.id
-            for entry in found
-            if entry.source == SOURCE
-            and _within(entry, scope)
-            and (record_ids is None or entry.id in record_ids)
-            and (older_than is None or entry.created_at.timestamp() < older_than.timestamp())
-            and all(entry.metadata.get(name) == value for name, value in (metadata_filter or {}).items())
-        ]
-        return self._memory.forget(ids).entries if ids else 0
-
-    def list_records(self, scope: str | None = None, limit: int = 200, offset: int = 0) -> list[MemoryRecord]:
-        """What the crew stored, newest first."""
-        found = [one for one in self._memory.entries(limit=_MANY) if one.source == SOURCE and _within(one, scope)]
-        return [_record(entry) for entry in found[::-1][offset : offset + limit]]
-
-    def reset(self, scope: str | None = None) -> None:
-        """Forget all that the crew stored."""
-        self.forget(scope=scope)
-
-    def reset_all(self) -> None:
-        self.forget()
 
     def drain_writes(self) -> None:
         """Nothing waits: every write is durable when it returns."""
@@ -139,19 +136,110 @@ class WellwornCrewMemory(CountsFaults, _CrewMemory):  # type: ignore[misc]  # no
         """Closing the memory stays the caller's task."""
 
 
-def _within(entry: Entry, scope: str | None) -> bool:
-    path, prefix = str(entry.metadata.get("scope", "/")), (scope or "/").rstrip("/")
-    return path == prefix or path.startswith(f"{prefix}/")
+class _Records:
+    """What a crew stored, as the storage that CrewAI's own methods list, count, change and forget."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def __deepcopy__(self, memo: object) -> _Records:
+        return self  # of a crew that is copied, too: the memory is the same
+
+    def _entries(self, scope: str | None, categories: Sequence[str] | None = None) -> list[Entry]:
+        """Oldest first."""
+        found = (entry for entry in self._memory.entries(limit=_MANY) if entry.source == SOURCE)
+        return [entry for entry in found if _matches(entry, _path(scope), categories)]
+
+    def get_record(self, record_id: str) -> MemoryRecord | None:
+        with suppress(NotFound):
+            entry = self._memory.get(record_id)
+            return _record(entry) if entry.source == SOURCE else None
+        return None
+
+    def update(self, record: MemoryRecord) -> None:
+        told = {**_own(self._memory.get(record.id)), "scope": _path(record.scope), "importance": record.importance}
+        metadata = {**record.metadata, SOURCE: told}
+        self._memory.edit(record.id, text=storable(record.content), tags=record.categories, metadata=metadata)
+
+    def list_records(self, scope_prefix: str | None = None, limit: int = 200, offset: int = 0) -> list[MemoryRecord]:
+        return [_record(entry) for entry in self._entries(scope_prefix)[::-1][offset : offset + limit]]
+
+    def list_scopes(self, parent: str = "/") -> list[str]:
+        above = _path(parent).rstrip("/")
+        below = (_scope_of(entry).removeprefix(above).split("/") for entry in self._entries(parent))
+        return sorted({f"{above}/{names[1]}" for names in below if "".join(names)})
+
+    def list_categories(self, scope_prefix: str | None = None) -> dict[str, int]:
+        return Counter(tag for entry in self._entries(scope_prefix) for tag in entry.tags)
+
+    def get_scope_info(self, scope: str) -> ScopeInfo:
+        records = self.list_records(scope, _MANY)
+        return ScopeInfo(
+            path=_path(scope),
+            record_count=len(records),
+            categories=sorted(self.list_categories(scope)),
+            oldest_record=records[-1].created_at if records else None,
+            newest_record=records[0].created_at if records else None,
+            child_scopes=self.list_scopes(scope),
+        )
+
+    def delete(
+        self,
+        scope_prefix: str | None = None,
+        categories: Sequence[str] | None = None,
+        record_ids: Sequence[str] | None = None,
+        older_than: datetime | None = None,
+        metadata_filter: dict[str, Any] | None = None,
+    ) -> int:
+        """Forget what the crew stored, for good; returns how many entries that were."""
+        before = as_time("older_than", older_than)
+        ids = [
+            entry.id
+            for entry in self._entries(scope_prefix, categories)
+            if (record_ids is None or entry.id in record_ids)
+            and (before is None or entry.created_at < before)
+            and all(entry.metadata.get(name) == value for name, value in (metadata_filter or {}).items())
+        ]
+        return self._memory.forget(ids).entries if ids else 0
+
+    def reset(self, scope_prefix: str | None = None) -> None:
+        self.delete(scope_prefix)
+
+
+def _path(*scopes: str | None) -> str:
+    """The scopes joined, as in `/crew/a`."""
+    return "/" + "/".join(name for scope in scopes for name in (scope or "").split("/") if name)
+
+
+def _own(entry: Entry) -> dict[str, Any]:
+    """What only CrewAI knows of an entry; in older ones it stands beside the metadata of the caller."""
+    return dict(entry.metadata.get(SOURCE, entry.metadata)) if entry.source == SOURCE else {}
+
+
+def _scope_of(entry: Entry) -> str:
+    return str(_own(entry).get("scope", "/"))
+
+
+def _place(own: dict[str, Any]) -> tuple[Any, ...]:
+    """What two records must share to be one."""
+    return own.get("scope", "/"), own.get("private", False) and [own.get("source")]
+
+
+def _matches(entry: Entry, path: str, categories: Sequence[str] | None) -> bool:
+    within = f"{_scope_of(entry)}/".startswith(f"{path.rstrip('/')}/")
+    return within and (not categories or not {*categories}.isdisjoint(entry.tags))
 
 
 def _record(entry: Entry) -> MemoryRecord:
+    own, told = _own(entry), entry.metadata if entry.source == SOURCE else {}
     return MemoryRecord(
         id=entry.id,
         content=entry.text,
-        scope=str(entry.metadata.get("scope", "/")),
+        scope=_scope_of(entry),
         categories=entry.tags,
-        importance=float(entry.metadata.get("importance", 0.5)),
-        source=entry.metadata.get("source"),
-        created_at=entry.created_at,
-        metadata={"date": entry.at.date().isoformat()},
+        importance=float(own.get("importance", 0.5)),
+        source=own.get("source"),
+        private=bool(own.get("private", False)),
+        created_at=entry.created_at.replace(tzinfo=None),  # all times of CrewAI are UTC without saying so
+        metadata={"date": entry.at.date().isoformat(), **{name: told[name] for name in told if name != SOURCE}},
     )
