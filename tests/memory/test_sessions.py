@@ -8,6 +8,7 @@ import pytest
 
 from memory.world import ADA, BEN, NOON, Clock, OpenMemory, texts
 from wellworn import InvalidInput, Memory
+from wellworn.ingest.session import missing_turns
 
 
 def test_turns_count_from_zero_and_are_recallable_at_once(mem: Memory) -> None:
@@ -24,6 +25,14 @@ def test_turns_count_from_zero_and_are_recallable_at_once(mem: Memory) -> None:
         (2, "user", said[2]),
     ]
     assert mem.verify().ok
+
+
+def test_turns_of_another_system_are_written_once_though_two_found_them_missing(mem: Memory) -> None:
+    session, store = mem.session(scope=ADA, session_id="s"), mem.engine.store
+    drafts = {"there-1": session.writer.draft("user", "I live in Oslo.")}
+    for new in [missing_turns(session, store, ADA.home(), drafts) for _ in range(2)]:
+        session.writer.write(session.writer.ready(new))
+    assert [turn.text for turn in session.turns()] == ["I live in Oslo."]
 
 
 def test_the_same_words_said_twice_are_two_episodes(mem: Memory) -> None:

@@ -16,7 +16,7 @@ from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.terms import content_hash, content_words, terms, thread_of
 from wellworn.ingest.utterance import ASSISTANT_ROLES, telling_words
 from wellworn.ingest.validate import Draft, TimeLike, checked_line, checked_seconds, checked_session_id, checked_turns
-from wellworn.store.port import NewEntry, Store, Tx
+from wellworn.store.port import NewEntry, Store, StoreReader, Tx
 
 REMEMBERED_TURNS = 4
 REPEATED_CONFIDENCE = 0.5
@@ -94,7 +94,11 @@ class TurnWriter:
         with span("remember") as note:
             replaced = self._writer.replaced_by(records)
             with self._writer.transact(tenant=self._partition.tenant) as tx:
+                from_there = any(ID_THERE in record.entry.metadata for record in records)
+                known = _known_there(tx, self._partition, self._session_id) if from_there else frozenset()
                 for record, olds in zip(records, replaced, strict=True):
+                    if record.entry.metadata.get(ID_THERE) in known:
+                        continue  # someone wrote it meanwhile
                     entry = self._numbered(tx, record)
                     written.append(entry)
                     if olds:
@@ -200,12 +204,17 @@ def name_of(user: str | None) -> str | None:
 def missing_turns(session: Session, store: Store, partition: Partition, drafts: Mapping[str, Draft]) -> list[Draft]:
     """Those turns of another system, each under its id there, that a session of the partition does not have.
 
-    `session.writer` makes drafts, and writes what this returns.
+    `session.writer` makes drafts, and writes what this returns, unless someone else has written it by then.
     """
-    said = [turn.entry_id for turn in session.turns() if turn.entry_id]
-    known = {entry.metadata.get(ID_THERE) for entry in store.get([partition], said).values()}
+    known = _known_there(store, partition, session.id)
     return [
         replace(draft, metadata={**(draft.metadata or {}), ID_THERE: id_there})
         for id_there, draft in drafts.items()
         if id_there not in known
     ]
+
+
+def _known_there(store: StoreReader, partition: Partition, session_id: str) -> frozenset[object]:
+    """The ids of a session's turns in the system they come from."""
+    said = [turn.entry_id for turn in store.turns(partition, session_id) if turn.entry_id]
+    return frozenset(entry.metadata.get(ID_THERE) for entry in store.get([partition], said).values()) - {None}
