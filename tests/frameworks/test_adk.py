@@ -19,7 +19,7 @@ from google.adk.sessions import InMemorySessionService
 from google.adk.tools.preload_memory_tool import PreloadMemoryTool
 from google.genai import types
 
-from wellworn.core.errors import ScopeError
+from wellworn.core.errors import InvalidInput, ScopeError
 from wellworn.integrations.frameworks.adk import WellwornMemoryService
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]  # the framework warns of itself
@@ -78,6 +78,17 @@ async def test_memories_are_added_and_deleted_for_good(memory: Memory) -> None:
     assert service.faults == {}
 
 
+async def test_an_odd_time_or_author_loses_nothing(memory: Memory) -> None:
+    service = WellwornMemoryService(memory)
+    content = types.Content(parts=[types.Part(text="Ada likes figs.")])
+    await service.add_memory(**ADA, memories=[MemoryEntry(content=content, timestamp="last Tuesday", author="x" * 300)])
+    event = said("I live in Oslo.")
+    event.author, event.timestamp = "x" * 300, 1e15
+    await service.add_events_to_memory(**ADA, events=[event])
+    found = memory.entries(scope=Scope(tenant="app", user="ada"))
+    assert ([entry.text for entry in found], service.faults) == (["Ada likes figs.", "I live in Oslo."], {})
+
+
 async def test_a_memory_that_fails_finds_nothing(memory: Memory) -> None:
     service = WellwornMemoryService(memory)
     memory.close()
@@ -87,6 +98,8 @@ async def test_a_memory_that_fails_finds_nothing(memory: Memory) -> None:
     assert service.faults == {"recall": 1, "store": 2}
     with pytest.raises(ScopeError, match="is bound to"):
         WellwornMemoryService(memory.for_user("ada"))
+    with pytest.raises(InvalidInput, match="k"):
+        WellwornMemoryService(memory, k=0)
 
 
 class Echo(BaseLlm):  # type: ignore[misc]  # not installed where types are checked

@@ -6,15 +6,17 @@ The app is the tenant and the user is the user, so no search crosses either. Nee
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from wellworn.core.errors import MissingExtra, NotFound, ScopeError
+from wellworn.core.errors import InvalidInput, MissingExtra, NotFound, ScopeError
 from wellworn.core.fence import MIN_CONFIDENCE
+from wellworn.core.scope import MAX_NAME_CHARS
 from wellworn.core.values import Hit, Scope, fence_item
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.session import missing_turns
-from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_scope
+from wellworn.ingest.validate import MAX_QUERY_CHARS, as_time, checked_k, checked_scope
 from wellworn.integrations import CountsFaults, Faults, checked_memory, off_loop, storable
 from wellworn.memory import Memory
 
@@ -44,7 +46,7 @@ class WellwornMemoryService(CountsFaults, BaseMemoryService):  # type: ignore[mi
     def __init__(self, memory: Memory, *, k: int = 5) -> None:
         if checked_memory(memory).scope is not None:
             raise ScopeError("memory", f"is bound to {memory.scope}", "give Memory(…) itself: ADK names app and user")
-        self._memory, self._k = memory, k
+        self._memory, self._k = memory, checked_k(k)
         self._faults = Faults()
 
     async def add_session_to_memory(self, session: Session) -> None:
@@ -78,8 +80,8 @@ class WellwornMemoryService(CountsFaults, BaseMemoryService):  # type: ignore[mi
                 {
                     "text": text,
                     "kind": "fact",
-                    "speaker": memory.author,
-                    "at": memory.timestamp,
+                    "speaker": _speaker(memory.author),
+                    "at": _time(memory.timestamp),
                     "metadata": {**(custom_metadata or {}), **memory.custom_metadata},
                 }
                 for memory in memories
@@ -116,8 +118,8 @@ class WellwornMemoryService(CountsFaults, BaseMemoryService):  # type: ignore[mi
                 event.id: session.writer.draft(
                     "user" if event.author == "user" else "assistant",
                     text,
-                    speaker=None if event.author == "user" else event.author,
-                    at=datetime.fromtimestamp(event.timestamp, UTC),
+                    speaker=None if event.author == "user" else _speaker(event.author),
+                    at=_time(event.timestamp),
                 )
                 for event in events
                 if (text := _text(event.content)).strip()
@@ -133,6 +135,17 @@ def _text(content: types.Content | None) -> str:
     """The words of a content, without the thoughts of a model."""
     parts = (content.parts if content is not None else None) or []
     return storable("\n".join(part.text for part in parts if part.text and not part.thought))
+
+
+def _speaker(author: str | None) -> str | None:
+    return None if author is None else clean_text(author)[:MAX_NAME_CHARS]
+
+
+def _time(given: str | float | None) -> datetime | None:
+    """When it was; None if that cannot be read, as in free text or milliseconds."""
+    with suppress(InvalidInput, ValueError, OverflowError, OSError):
+        return as_time("at", datetime.fromtimestamp(given, UTC) if isinstance(given, int | float) else given)
+    return None
 
 
 def _memory_of(hit: Hit) -> MemoryEntry:
