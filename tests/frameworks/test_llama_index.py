@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wellworn import Memory
+from wellworn import InvalidInput, Memory
 
 pytest.importorskip("llama_index.core", reason="llama-index-core is not installed here: 272 MB (docs/frameworks.md)")
 
@@ -50,6 +50,18 @@ async def test_a_message_of_any_length_costs_no_other_message(memory: Memory) ->
     )
     oslo, log = [turn.text for turn in ada.session("llama-index").turns()]
     assert (oslo, log[-7:]) == ("I live in Oslo.", "… (cut)")
+
+
+async def test_every_role_of_a_model_is_the_assistant(memory: Memory) -> None:
+    ada, roles = memory.for_user("ada"), ("user", "system", "model", "chatbot", "assistant")
+    await WellwornMemoryBlock(ada).aput([ChatMessage(role=role, content=f"Said by {role}.") for role in roles])
+    said = [(turn.role, turn.text) for turn in ada.session("llama-index").turns()]
+    assert said == [("user", "Said by user."), *(("assistant", f"Said by {role}.") for role in roles[2:])]
+
+
+def test_a_number_of_memories_that_is_none_is_refused(memory: Memory) -> None:
+    with pytest.raises(InvalidInput, match="k"):
+        WellwornMemoryBlock(memory.for_user("ada"), k=0)
 
 
 async def test_a_memory_that_fails_is_an_empty_block(memory: Memory) -> None:

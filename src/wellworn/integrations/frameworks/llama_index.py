@@ -10,7 +10,7 @@ from typing import Any
 
 from wellworn.core.errors import MissingExtra
 from wellworn.core.fence import MIN_CONFIDENCE
-from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_scope
+from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_k, checked_scope
 from wellworn.integrations import CountsFaults, Faults, checked_memory, off_loop, storable
 from wellworn.integrations.loop import format_memory_context
 from wellworn.memory import Memory
@@ -24,7 +24,8 @@ except ModuleNotFoundError as error:
 
 __all__ = ["WellwornMemoryBlock"]
 
-_SPOKEN = ("user", "assistant")
+_SPOKEN = {"user": "user", "assistant": "assistant", "model": "assistant", "chatbot": "assistant"}
+"""What people and models say, by the roles of LlamaIndex."""
 
 
 class WellwornMemoryBlock(CountsFaults, BaseMemoryBlock[str]):  # type: ignore[misc]  # not installed where types are checked
@@ -42,6 +43,7 @@ class WellwornMemoryBlock(CountsFaults, BaseMemoryBlock[str]):  # type: ignore[m
 
     def __init__(self, memory: Memory, **fields: Any) -> None:
         super().__init__(**fields)
+        checked_k(self.k)
         checked_scope(checked_memory(memory).scope)
         self._memory = memory
 
@@ -61,10 +63,10 @@ class WellwornMemoryBlock(CountsFaults, BaseMemoryBlock[str]):  # type: ignore[m
         with self._faults.guarded("store"):
             for session_id in dict.fromkeys(self._session_of(message) for message in messages):
                 turns = [
-                    (str(message.role.value), text)
+                    (_SPOKEN[message.role.value], text)
                     for message in messages
                     if self._session_of(message) == session_id
-                    and message.role in _SPOKEN
+                    and message.role.value in _SPOKEN
                     and (text := _text(message)).strip()
                 ]
                 self._memory.session(session_id).add_turns(turns)
