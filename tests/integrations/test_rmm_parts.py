@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from langchain_core.documents import Document
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
-from integrations.world import Parts, Words, agent_of, ask, citing, extracting, scripted, shown, thread
+from integrations.world import (
+    Parts,
+    SafeVectors,
+    Scripted,
+    Words,
+    agent_of,
+    ask,
+    citing,
+    extracting,
+    scripted,
+    shown,
+    thread,
+)
 from wellworn import InvalidInput, Memory, Scope
 from wellworn.integrations.langchain import RerankerConfig, create_rmm_middleware
 from wellworn.integrations.langgraph_store import WellwornStore
@@ -263,3 +276,51 @@ def test_the_defaults_are_the_papers() -> None:
     assert (config.temperature, config.learning_rate) == (0.5, 1e-3)
     defaults = create_rmm_middleware.__kwdefaults__ or {}
     assert defaults["enable_prospective_reflection"] is defaults["enable_retrospective_reflection"] is True
+
+
+@pytest.mark.parametrize("some", [False, True])
+def test_what_is_forgotten_while_a_session_is_read_stays_forgotten(some: bool) -> None:
+    parts = Parts(model=Scripted(reply=lambda messages: forgetting(messages)))
+    middleware = parts.middleware()
+    parts.remember("The user rides a Brompton.")
+    ids = [entry.id for entry in middleware.entries("ada")]
+
+    def forgetting(messages: Sequence[BaseMessage]) -> str:
+        """Merges both memories, of which the older is forgotten meanwhile."""
+        if "existing_memories" not in str(messages[-1].content):
+            return finding(BROMPTON)
+        middleware.forget("ada", ids if some else None)
+        return "0: Merge(0, The user rides a Brompton, which is green.)"
+
+    ask(agent_of(scripted("Nice! [NO_CITE]"), middleware), "I ride a green Brompton bicycle.", is_session_end=True)
+    texts = [BROMPTON] if some else []
+    assert ([entry.text for entry in middleware.entries("ada")], parts.texts(), middleware.faults) == (texts, texts, {})
+
+
+class Strict(SafeVectors):
+    """Refuses to delete what is not there, as FAISS does, and at times to add anything."""
+
+    is_down = False
+
+    def add_documents(self, documents: list[Document], ids: list[str] | None = None, **rest: Any) -> list[str]:
+        if self.is_down:
+            raise ConnectionError
+        return super().add_documents(documents, ids, **rest)
+
+    def delete(self, ids: Sequence[str] | None = None, **rest: Any) -> None:
+        if not {*(ids or ())} <= self.store.keys():
+            raise ValueError("Some specified ids do not exist.")
+        super().delete(ids, **rest)
+
+
+def test_a_vector_store_may_refuse_to_delete_what_is_not_there() -> None:
+    parts = Parts(model=extracting(BROMPTON, BROMPTON))
+    parts.vectors = strict = Strict(parts.embeddings)
+    middleware, strict.is_down = parts.middleware(), True
+    ask(agent_of(scripted("Nice!"), middleware), "I ride a green Brompton bicycle.", is_session_end=True)
+    assert (middleware.entries("ada"), middleware.faults) == ([], {"reflect": 1})
+    strict.is_down = False
+    middleware.end_session("ada", "t1")
+    parts.remember("Ada lives in Oslo.")
+    strict.delete([middleware.entries("ada")[0].id])
+    assert (middleware.forget("ada"), middleware.entries("ada"), parts.texts()) == (2, [], [])

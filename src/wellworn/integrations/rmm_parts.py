@@ -174,6 +174,7 @@ class PartsBank:
         self._random = np.random.default_rng(self.reranker_config.seed)
         self._random_lock = ForkLock()
         self._locks, self._reflecting = [[ForkLock() for _ in range(_LOCKS)] for _ in range(2)]
+        self._forgets = [0] * _LOCKS
         self._recalls: LruCache[str, tuple[Numbers, list[MemoryRecord]]] = LruCache(_MAX_WAITING)
         self._unsaved: LruCache[str, RerankerWeights] = LruCache(_MAX_WAITING)
 
@@ -334,20 +335,38 @@ class PartsBank:
             self._pool.submit(lambda: None).result()
 
     def _reflect(self, user: Scope, label: str, session_id: str) -> None:
-        turns = self._waiting(label, session_id)
+        turns, forgets = self._waiting(label, session_id), self._forgets[hash(label) % _LOCKS]
         # In a context of its own, so that calls of our model are not part of the agent's stream.
         added, retired = contextvars.Context().run(self._changes, user, label, session_id, turns) if turns else ([], [])
+        with self._lock(label):
+            waiting = self._waiting(label, session_id)
+            forgotten = forgets != self._forgets[hash(label) % _LOCKS] or waiting[: len(turns)] != turns
+            if not forgotten:
+                self._replace(label, added, retired, session_id, waiting[len(turns) :])
+        if forgotten:  # something was, and these memories may say it
+            self._reflect(user, label, session_id)
+
+    def _replace(
+        self,
+        label: str,
+        added: Sequence[MemoryRecord],
+        retired: Sequence[str],
+        session_id: str,
+        later: tuple[Utterance, ...],
+    ) -> None:
+        """Write what a session became; what was said `later` still waits. If that fails, all of it waits."""
         try:
             self._add(label, added)
-            with self._lock(label):
-                later = self._waiting(label, session_id)[len(turns) :]
-                if later:
-                    self._put(label, "sessions", session_id, PendingSession(at=self.clock(), turns=later))
-                else:
-                    self.store.delete((_ROOT, label, "sessions"), session_id)
+            if later:
+                self._put(label, "sessions", session_id, PendingSession(at=self.clock(), turns=later))
+            else:
+                self.store.delete((_ROOT, label, "sessions"), session_id)
         except Exception:
+            ids = [record.entry.id for record in added]
             with suppress(Exception):
-                self._remove(label, [record.entry.id for record in added])
+                for id in ids:  # whatever the index does
+                    self.store.delete((_ROOT, label, "memories"), id)
+                self._remove(label, ids)
             raise
         self._remove(label, retired)
 
@@ -411,6 +430,7 @@ class PartsBank:
         """Remove memories of a user for good; without ids all of them, with what was learned and what waits."""
         label = label_of(user)
         with self._lock(label):
+            self._forgets[hash(label) % _LOCKS] += 1
             gone = [item.key for item in self._items(label, "memories") if ids is None or item.key in ids]
             self._remove(label, gone)
             if ids is None:
@@ -448,10 +468,21 @@ class PartsBank:
             self.vector_store.add_documents(documents, ids=[record.entry.id for record in records])
 
     def _remove(self, label: str, ids: Sequence[str]) -> None:
-        if ids:
-            self.vector_store.delete([*ids])
-            for id in ids:
-                self.store.delete((_ROOT, label, "memories"), id)
+        """Remove memories, from the index first: if it fails, they are there to be removed again."""
+        try:
+            if ids:
+                self.vector_store.delete([*ids])
+        except Exception:  # some delete none if one is not there
+            try:
+                there = [document.metadata[ID] for document in self.vector_store.get_by_ids([*ids])]
+            except NotImplementedError:
+                there = [*ids]
+            if len(there) == len(ids):
+                raise
+            if there:
+                self.vector_store.delete(there)
+        for id in ids:
+            self.store.delete((_ROOT, label, "memories"), id)
 
     def _embedded_records(self, entries: Sequence[Entry]) -> list[MemoryRecord]:
         packed = [np.asarray(vector, "<f4").tobytes() for vector in self._embedded([entry.text for entry in entries])]
