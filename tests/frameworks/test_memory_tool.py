@@ -183,3 +183,23 @@ async def test_the_async_tool_does_the_same(ada: Memory) -> None:
     assert str(shown).split("\n")[1:4] == ["     1\tzero", "     2\t1", "     3\ttwo"]
     await tool.call({"command": "delete", "path": "/memories/b.md"})
     assert await tool.clear_all_memory() == "All memory cleared"
+
+
+def test_of_two_renames_to_one_path_at_once_one_is_refused(ada: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool, writer = WellwornMemoryTool(ada), ada.engine.writer
+    prepared = writer.records_of
+    for name in "ab":
+        tool.call({"command": "create", "path": f"/memories/{name}", "file_text": f"File {name}."})
+
+    def interrupted(entries: Any) -> Any:
+        monkeypatch.undo()
+        tool.call({"command": "rename", "old_path": "/memories/b", "new_path": "/memories/c"})
+        return prepared(entries)
+
+    monkeypatch.setattr(writer, "records_of", interrupted)
+    with pytest.raises(ToolError, match="The destination /memories/c already exists"):
+        tool.call({"command": "rename", "old_path": "/memories/a", "new_path": "/memories/c"})
+    assert [str(tool.call({"command": "view", "path": f"/memories/{name}"}))[-7:] for name in "ac"] == [
+        "File a.",
+        "File b.",
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -34,8 +34,17 @@ class Changer:
         self._writer = writer
         self._clock = writer.clock
 
-    def edit(self, entry_id: str, *, scope: Scope, changes: Mapping[str, Any], expected: Entry | None = None) -> Entry:
-        """The entry with the changes made; nothing is written when one value is bad, or the entry is not as expected."""
+    def edit(
+        self,
+        entry_id: str,
+        *,
+        scope: Scope,
+        changes: Mapping[str, Any],
+        expected: Entry | None = None,
+        check: Callable[[Tx], None] | None = None,
+    ) -> Entry:
+        """The entry with the changes made; nothing is written when one value is bad, the entry is not as expected, or
+        `check`, called in the transaction, raises."""
         unknown = sorted(changes.keys() - set(EDITABLE))
         if unknown or not changes:
             problem = f"cannot change {', '.join(unknown)}" if unknown else "nothing to change"
@@ -56,6 +65,8 @@ class Changer:
             with self._writer.transact() as tx:
                 if tx.one(scope.partitions(), entry_id) != before:
                     continue  # changed by someone else while it was embedded: start again from there
+                if check is not None:
+                    check(tx)
                 _refuse_duplicate(tx, after)
                 tx.update(after, change="edited", index=index, vector=vector)
                 if after.state == "pruned" != before.state:

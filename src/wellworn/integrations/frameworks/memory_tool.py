@@ -11,7 +11,7 @@ import asyncio
 import functools
 import posixpath
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -24,7 +24,7 @@ from wellworn.ingest.terms import hash64
 from wellworn.ingest.validate import Draft, checked_scope
 from wellworn.integrations import WAIT_S, checked_memory
 from wellworn.memory import Memory
-from wellworn.store.port import Selection
+from wellworn.store.port import Selection, Tx
 
 try:
     from anthropic.lib.tools import ToolError
@@ -101,11 +101,7 @@ class WellwornMemoryTool(BetaAbstractMemoryTool):
             )
             records = self._writer.records_of([self._writer.entry(draft, self._scope, now)])
             with self._writer.transact() as tx:
-                files = _by_path(tx.select([self._home], _KEPT, limit=_MANY))
-                if path in files or any(_is_below(name, path) for name in files):
-                    raise ToolError(f"File {command.path} already exists")
-                if above := [name for name in files if _is_below(path, name)]:
-                    raise ToolError(f"The path {above[0]} is not a directory.")
+                self._check_free(tx, path, f"File {command.path}")
                 keep(tx, records[0], now)
             return f"File created successfully at: {command.path}"
 
@@ -159,8 +155,14 @@ class WellwornMemoryTool(BetaAbstractMemoryTool):
             moved = self._at(command.old_path, "rename")
             if _is_below(new, old) or any(_is_below(new, name) for name in files):
                 raise ToolError(f"The destination {command.new_path} is below a file or itself.")
+            ids = {entry.id for _, entry in moved}
             for name, entry in moved:
-                self._memory.edit(entry.id, title=_title(new + name.removeprefix(old)))
+                self._memory.engine.changer.edit(
+                    entry.id,
+                    scope=self._scope,
+                    changes={"title": _title(new + name.removeprefix(old))},
+                    check=lambda tx: self._check_free(tx, new, f"The destination {command.new_path}", ids),
+                )
             return f"Successfully renamed {command.old_path} to {command.new_path}"
 
     def clear_all_memory(self) -> str:
@@ -184,6 +186,15 @@ class WellwornMemoryTool(BetaAbstractMemoryTool):
 
     def _all(self) -> dict[str, Entry]:
         return _by_path(self._memory.engine.store.select([self._home], _KEPT, limit=_MANY))
+
+    def _check_free(self, tx: Tx, path: str, named: str, moved: Collection[str] = ()) -> None:
+        """Refuse a path where others have put something by now."""
+        rows = tx.select([self._home], _KEPT, limit=_MANY)
+        files = _by_path([row for row in rows if row[1].id not in moved])
+        if path in files or any(_is_below(name, path) for name in files):
+            raise ToolError(f"{named} already exists")
+        if above := [name for name in files if _is_below(path, name)]:
+            raise ToolError(f"The path {above[0]} is not a directory.")
 
     def _at(self, given: str, verb: str) -> list[tuple[str, Entry]]:
         """The file of this path, or all files below it."""
