@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from typing import Any
 
@@ -79,6 +80,16 @@ async def test_items_of_any_size_come_back_whole(ada: Memory) -> None:
     assert await session.get_items() == items[:3]
     assert "My dog Rex." in [hit.text for hit in ada.recall("What is my dog called?")]
     assert session.faults == {}
+
+
+async def test_an_item_is_popped_once_and_only_if_it_is_there(ada: Memory) -> None:
+    items: list[Any] = [{"role": "user", "content": f"Number {number}."} for number in range(5)]
+    sessions = [WellwornSession(ada, "monday") for _ in range(4)]
+    await sessions[0].add_items(items)
+    ada.forget([ada.entries()[-1].id])  # its turn is kept
+    popped = await asyncio.gather(*(session.pop_item() for session in sessions))
+    assert sorted(popped, key=str) == items[:4]
+    assert (await sessions[0].pop_item(), [dict(session.faults) for session in sessions]) == (None, [{}] * 4)
 
 
 async def test_what_was_said_is_recalled_and_calls_of_tools_are_not(ada: Memory) -> None:

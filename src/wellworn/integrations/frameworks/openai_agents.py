@@ -66,21 +66,24 @@ class WellwornSession(CountsFaults):
 
     def _read(self, limit: int | None) -> list[Any]:
         with self._faults.guarded("recall"):
-            latest = self._latest(limit)
-            ids = [turn.entry_id for turns in latest for turn in turns if turn.entry_id]
-            entries = self._memory.engine.store.get([self._home], ids)
-            return [_item_of(turns[0], [entries.get(turn.entry_id or "") for turn in turns]) for turns in latest]
+            said = self._turns()
+            return self._items(said if limit is None else said[max(0, len(said) - limit) :])
         return []
 
-    def _latest(self, limit: int | None) -> list[list[Turn]]:
-        """The turns of each of the latest items."""
+    def _items(self, said: Sequence[Sequence[Turn]]) -> list[Item]:
+        ids = [turn.entry_id for turns in said for turn in turns if turn.entry_id]
+        entries = self._memory.engine.store.get([self._home], ids)
+        return [_item_of(turns[0], [entries.get(turn.entry_id or "") for turn in turns]) for turns in said]
+
+    def _turns(self) -> list[list[Turn]]:
+        """The turns of each item."""
         items: list[list[Turn]] = []
         for turn in self._memory.session(self.session_id).turns():
             if items and (turn.role, turn.text) == ("tool", _MORE):
                 items[-1].append(turn)
             else:
                 items.append([turn])
-        return items if limit is None else items[max(0, len(items) - limit) :]
+        return items
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items in one durable write."""
@@ -108,13 +111,14 @@ class WellwornSession(CountsFaults):
 
     @off_loop
     def pop_item(self) -> Any:
-        """Forget the latest item, and return it."""
-        latest = next(iter(self._read(1)), None)
+        """Forget the latest item that is not forgotten yet, and return it."""
         with self._faults.guarded("store"):
-            ids = [turn.entry_id for turns in self._latest(1) for turn in turns if turn.entry_id]
-            if ids:
-                self._memory.forget(ids, turns=True)
-        return latest
+            while left := [turns for turns in self._turns() if any(turn.entry_id for turn in turns)]:
+                (item,) = self._items(left[-1:])
+                with suppress(NotFound):  # someone else was first
+                    self._memory.forget([turn.entry_id for turn in left[-1] if turn.entry_id], turns=True)
+                    return item
+        return None
 
     @off_loop
     def clear_session(self) -> None:
