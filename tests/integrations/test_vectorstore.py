@@ -12,6 +12,7 @@ from langchain_core.vectorstores import VectorStore
 from langchain_tests.integration_tests import VectorStoreIntegrationTests
 
 from wellworn import EmbedderMismatch, InvalidInput, Memory, Scope
+from wellworn.integrations.langgraph_store import WellwornStore
 from wellworn.integrations.vectorstore import WellwornVectorStore
 
 ADA = Scope(tenant="acme", user="ada", team="boats")
@@ -178,6 +179,7 @@ def test_bad_arguments_are_one_clear_error(memory: Memory, store: WellwornVector
         (lambda: store.similarity_search("tea", filter=3), "filter"),  # type: ignore[arg-type]
         (lambda: store.add_texts(["a", "b"], ids=["1"]), "ids"),
         (lambda: store.add_texts(["a"], [{}, {}]), "metadatas"),
+        (lambda: store.add_texts(["a", "b"], [{}, None]), "metadatas"),  # type: ignore[list-item]  # tested here
         (lambda: store.add_texts(["a"], [{"x": b""}]), "bytes"),
         (lambda: WellwornVectorStore(memory, scope="ada"), "scope"),  # type: ignore[arg-type]
     ):
@@ -185,3 +187,10 @@ def test_bad_arguments_are_one_clear_error(memory: Memory, store: WellwornVector
             bad()
     assert store.similarity_search("tea", k=0) == []
     assert store.similarity_search("  ", k=9) == []
+
+
+def test_an_item_of_a_langgraph_store_that_looks_like_a_document_is_no_harm(memory: Memory) -> None:
+    store = WellwornStore(memory, tenant="acme")
+    store.put(("docs",), "k", {"page_content": "Tea at four."})
+    (found,) = WellwornVectorStore(memory, scope=store.scope(("docs",))).similarity_search("tea")
+    assert "Tea at four." in found.page_content

@@ -76,6 +76,8 @@ class WellwornVectorStore(VectorStore):
         for name, given in (("metadatas", metadatas), ("ids", ids)):
             if given and len(given) != len(texts):
                 raise InvalidInput(name, f"are {len(given)} for {len(texts)} texts", "give one for each, or none")
+        if odd := [type(metadata).__name__ for metadata in metadatas or () if not isinstance(metadata, dict)]:
+            raise InvalidInput("metadatas", f"hold a {odd[0]}", "give a dict for each text, or no metadatas")
         named = [str(uuid.uuid4()) if id is None else items.checked_key(id) for id in ids or [None] * len(texts)]
         puts = [
             items.PutItem(partition=self._home, key=id, value={"page_content": text, "metadata": metadata}, text=text)
@@ -153,8 +155,10 @@ class WellwornVectorStore(VectorStore):
 def _document(entry: Entry) -> Document:
     """Return the document an entry was made from, or what was remembered as a document."""
     item = items.item_of(entry)
-    if item is not None and "page_content" in item.value:
-        return Document(id=item.key, page_content=item.value["page_content"], metadata=item.value["metadata"])
+    value = {} if item is None else item.value
+    text, metadata = value.get("page_content"), value.get("metadata")
+    if item is not None and isinstance(text, str) and isinstance(metadata, dict):  # else an item of a LangGraph store
+        return Document(id=item.key, page_content=text, metadata=metadata)
     said = {"title": entry.title, "speaker": entry.speaker, "session_id": entry.session_id, "tags": entry.tags}
     known = {"kind": entry.kind, "at": entry.at.isoformat(), **{name: value for name, value in said.items() if value}}
     return Document(id=entry.id, page_content=entry.text, metadata=known | entry.metadata)
