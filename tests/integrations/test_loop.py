@@ -142,6 +142,17 @@ def test_citations_teach_once_and_without_storing_too(oslo: Memory) -> None:
     assert oslo.entries(scope=ADA)[0].usage_count == 1
 
 
+def test_a_question_asked_twice_at_once_has_two_answers(oslo: Memory) -> None:
+    middleware = made(oslo)
+    for _ in range(2):
+        middleware.enrich_system_prompt(asked(QUESTION))
+    for _ in range(2):
+        assert middleware.plain(QUESTION, "In Oslo. [0]") == "In Oslo."
+        middleware.after_response(QUESTION, "In Oslo. [0]")
+    assert turns(oslo) == [("user", QUESTION), ("assistant", "In Oslo.")] * 2
+    assert (oslo.learning.status(scope=ADA).outcomes, middleware.recalled(QUESTION)) == (2, None)
+
+
 @pytest.mark.parametrize("answer", ["In Oslo.", "Use arr[0]", "In Oslo. [7]", "In Oslo. [0, 7]", "x = [0]"])
 def test_an_answer_without_a_valid_citation_teaches_nothing(oslo: Memory, answer: str) -> None:
     middleware = made(oslo)
@@ -312,6 +323,9 @@ def test_only_a_memory_and_only_text_will_do(memory: Memory) -> None:
         create_memory_middleware(AsyncMemory(memory), scope=ADA)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="response: must be text"):
         made(memory).after_response("Hi.", ["Hello."])  # type: ignore[arg-type]
+    middleware = made(memory)
+    middleware.after_response(["Hi."], "Hello.")  # type: ignore[arg-type]  # as some frameworks give it
+    assert middleware.faults == {"store": 1}
 
 
 # -- threads and event loops -------------------------------------------------------------------------------------

@@ -240,7 +240,8 @@ class MemoryMiddleware(CountsFaults):
         self._threshold = auto_summarize_threshold
         self._citations = citations
         self._clock = memory.engine.clock
-        self._pending: LruCache[str, _Shown] = LruCache(_MAX_PENDING)
+        self._pending: LruCache[str, tuple[_Shown | None, ...]] = LruCache(_MAX_PENDING)
+        """What was shown for each question that has no answer yet, once for each time it is asked."""
         self._faults = Faults()
         self._lock = ForkLock()
         self._unstored: list[tuple[str, str]] = []
@@ -260,7 +261,7 @@ class MemoryMiddleware(CountsFaults):
 
     def recalled(self, user_input: str) -> Recall | None:
         """Return what was recalled for a question that has no answer yet."""
-        shown = self._pending.get(user_input)
+        shown = self._shown(user_input)
         return None if shown is None else shown.recall
 
     def plain(self, user_input: str, response: str) -> str:
@@ -269,14 +270,19 @@ class MemoryMiddleware(CountsFaults):
 
     def cited(self, user_input: str, response: str) -> Citation:
         """Return the answer to show and the hits that it cites. Call it before `after_response`."""
-        return self._read(self._pending.get(user_input), response)
+        return self._read(self._shown(user_input), response)
 
     def after_response(self, user_input: str, response: str) -> None:
         """Store question and answer as turns of the session, and learn from the citations of the answer.
 
         Call it once for each question, with the final answer.
         """
-        shown = self._pending.pop(user_input)
+        with self._lock:
+            *left, shown = self._asked(user_input) or (None,)
+            if left:
+                self._pending.put(user_input, (*left,))
+            elif isinstance(user_input, str):
+                self._pending.pop(user_input)
         citation = self._read(shown, response)
         if self._stores:
             with self._faults.guarded("store"):
@@ -335,14 +341,28 @@ class MemoryMiddleware(CountsFaults):
     aafter_response = off_loop(after_response)
     aend_session = off_loop(end_session)
 
+    def _asked(self, question: str) -> tuple[_Shown | None, ...]:
+        return (self._pending.get(question) or ()) if isinstance(question, str) else ()
+
+    def _shown(self, question: str) -> _Shown | None:
+        return next(reversed(self._asked(question)), None)
+
     def _block(self, context: MiddlewareContext) -> MemoryBlock:
-        question, shown = context.user_input, self._pending.get(context.user_input)
-        if shown is not None and context.turn > shown.turn:
-            return shown.block
-        self._pending.pop(question)  # a citation must not count for a recall that was not shown
+        question, shown = context.user_input, self._shown(context.user_input)
+        if shown is None or context.turn <= shown.turn:
+            shown = None
+            try:
+                shown = self._found(context)
+            finally:  # a citation must not count for a recall that was not shown
+                with self._lock:
+                    self._pending.put(question, (*self._asked(question), shown)[-_MAX_PENDING:])
+        return MemoryBlock("", 0) if shown is None else shown.block
+
+    def _found(self, context: MiddlewareContext) -> _Shown | None:
+        question = context.user_input
         query = clean_text(question if question.strip() else context.conversation_history[-validate.MAX_QUERY_CHARS :])
         if not query.strip():
-            return MemoryBlock("", 0)
+            return None
         recall = self._memory.recall(
             query[: validate.MAX_QUERY_CHARS],
             k=self._max_results,
@@ -353,8 +373,7 @@ class MemoryMiddleware(CountsFaults):
         block = self._block_of(recall.hits, now=self._clock())
         if self._min_confidence and recall.searched and not recall.hits:
             block = MemoryBlock(self.nothing, 0)
-        self._pending.put(question, _Shown(recall=recall, block=block, turn=context.turn))
-        return block
+        return _Shown(recall=recall, block=block, turn=context.turn)
 
     def _visible_session(self, history: str) -> str | None:
         """The session if the model sees it from its first turn on: recalling its turns would repeat them."""
