@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from wellworn import Memory
 pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed here")
 
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextContent, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from wellworn.integrations.frameworks.pydantic_ai import MemoryCapability, memory_toolset
@@ -68,6 +69,22 @@ async def test_memories_are_shown_for_one_request_and_citations_are_learned(ada:
     assert run.all_messages()[-1].parts[0] == TextPart("In Oslo.")
     turns = ada.session("now").turns()
     assert [(turn.role, turn.text) for turn in turns] == [("user", "Where do I live?"), ("assistant", "In Oslo.")]
+    assert ada.learning.status().outcomes == 1
+
+
+@pytest.mark.parametrize("texts", [("In ", "Oslo. [0]"), ("In Oslo.", " [0]")])
+async def test_prompts_and_answers_may_have_several_parts(ada: Memory, texts: Sequence[str]) -> None:
+    seen: Seen = []
+    answer = ModelResponse(parts=[ThinkingPart("Hm."), *(TextPart(text) for text in texts)])
+    agent = agent_saying(answer, seen=seen, capabilities=[MemoryCapability(ada, session_id="now")])
+    run = await agent.run([TextContent("Where do I live?", metadata={"id": 1})])
+    assert "I live in Oslo." in prompts(seen[0])[0]
+    assert "[0]" not in str(run.all_messages()[-1].parts)
+    assert (
+        [turn.text for turn in ada.session("now").turns()]
+        == ["Where do I live?", run.output]
+        == ["Where do I live?", "In Oslo."]
+    )
     assert ada.learning.status().outcomes == 1
 
 

@@ -29,6 +29,7 @@ try:
         ModelMessage,
         ModelRequest,
         ModelResponse,
+        TextContent,
         TextPart,
         ToolCallPart,
         UserContent,
@@ -52,7 +53,7 @@ class MemoryCapability(AbstractCapability[Any]):
     def __init__(self, memory: Memory, *, scope: Scope | None = None, tools: bool = False, **settings: Any) -> None:
         self.middleware = MemoryMiddleware(memory, scope=scope, **settings)
         self._said: LruCache[str, str] = LruCache(_MAX_RUNS)
-        """The answers of runs that have not ended, with their citations."""
+        """How the answers of runs that have not ended end, with their citations."""
         self._toolset = memory_toolset(memory if scope is None else memory.for_scope(scope)) if tools else None
 
     @property
@@ -86,12 +87,15 @@ class MemoryCapability(AbstractCapability[Any]):
     ) -> ModelResponse:
         """Take the citations out of an answer, so that the message history holds none."""
         asked, texts = _text(ctx.prompt), [part for part in response.parts if isinstance(part, TextPart)]
-        plain = self.middleware.plain(asked, texts[0].content) if asked and len(texts) == 1 else ""
-        if not plain.strip() or any(isinstance(part, ToolCallPart) for part in response.parts):
+        if not asked or not texts or any(isinstance(part, ToolCallPart) for part in response.parts):
             return response
-        self._said.put(ctx.run_id or "", texts[0].content)
-        parts = [replace(part, content=plain) if part is texts[0] else part for part in response.parts]
-        return replace(response, parts=parts)
+        last = texts[-1]
+        plain = self.middleware.plain(asked, last.content)
+        if not plain.strip() and len(texts) == 1:
+            return response
+        self._said.put(ctx.run_id or "", last.content)
+        parts = [replace(part, content=plain) if part is last else part for part in response.parts]
+        return replace(response, parts=[part for part in parts if not isinstance(part, TextPart) or part.content])
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         """Store what was said, learn from the citations, and take them out of the output."""
@@ -101,8 +105,8 @@ class MemoryCapability(AbstractCapability[Any]):
         if not isinstance(said, str):  # structured output cites nothing
             await self.middleware.aafter_response(asked, "")
             return result
-        if cited is not None and said == self.middleware.plain(asked, cited):
-            said = cited
+        if cited is not None and said.endswith(end := self.middleware.plain(asked, cited)):
+            said = said.removesuffix(end) + cited
         plain = self.middleware.plain(asked, said)
         await self.middleware.aafter_response(asked, said)
         return replace(result, output=plain)
@@ -137,7 +141,8 @@ def memory_toolset(memory: Memory) -> FunctionToolset[Any]:
 def _text(prompt: str | Sequence[UserContent] | None) -> str:
     if prompt is None or isinstance(prompt, str):
         return prompt or ""
-    return "\n".join(part for part in prompt if isinstance(part, str))
+    texts = (part.content if isinstance(part, TextContent) else part for part in prompt)
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def _with_block(messages: Sequence[ModelMessage], asked: str, block: str) -> list[ModelMessage]:
