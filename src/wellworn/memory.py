@@ -239,14 +239,12 @@ class Memory:
         """Report how a recall turned out (choose one option); False when this was reported before.
 
         `cited` are places in `recall.hits` that the answer used, possibly none; `used` is how good the hits were, 0 to
-        1; `ignored` says that nobody used them; `refined` is the query asked instead; `success` is how the work went.
+        1; `ignored` says that nobody used them; `refined` is the query asked instead, which is not kept; `success` is how the work
+        went.
         A recall that the scope does not see is not found. Without a scope, the recall must be of a tenant that this
         memory recalled for, or of the only one that the store has.
         """
         within = None if scope is None and self.scope is None else self._scope(scope)
-        scrubbing = self.engine.scrubbing
-        if scrubbing.on and isinstance(refined, str):
-            refined = scrubbing.asked(None if within is None else within.home())(refined)
         reported = outcome_input(cited=cited, used=used, ignored=ignored, refined=refined, success=success)
         may_see = self._recalled_for() if within is None else seen_by(within)
         return self.engine.trainer.outcome(validate.checked_id(recall_id), reported, may_see=may_see)

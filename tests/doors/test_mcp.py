@@ -382,3 +382,15 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_memory_without_a_scope_is_refused(memory: Memory) -> None:
     with Memory(":memory:", embedder="hash") as unbound, pytest.raises(InvalidInput, match="for_user"):
         build_server(unbound)
+
+
+def test_forgetting_takes_the_words_too(memory: Memory) -> None:
+    async def story(call: Call, _: Client) -> None:
+        found = await call("memory_search", query="what does my doctor treat me for?")
+        gone = await call("memory_forget", ids=[found["memories"][0]["id"]])
+        assert (gone["entries"], gone["turns"]) == (3, 1)
+        assert texts(await call("memory_search", query="what does my doctor treat me for?")) == []
+
+    memory.session("s").add("user", "My doctor treats me for asthma. I live in Oslo.")
+    memory.reflect()
+    play(memory, story)

@@ -22,7 +22,7 @@ from memory.world import (
     picture,
     texts,
 )
-from wellworn import InvalidInput, Memory, NotFound, Scope, ScopeError
+from wellworn import InvalidInput, Memory, NotFound, Recursion, Scope, ScopeError
 from wellworn.ingest.terms import _term, hash64
 from wellworn.jobs.queue import list_jobs, put_job
 from wellworn.models import Meter, ScriptedModel
@@ -455,3 +455,73 @@ def test_a_query_that_held_a_forgotten_text_is_blanked(tmp_path: Path) -> None:
         assert mem.verify().ok
     for file in tmp_path.iterdir():
         assert not [word for word in (b"acadamia", b"heorbo") if word in file.read_bytes()]
+
+
+# -- what rests on a turn ----------------------------------------------------------------------------------------
+
+
+def test_with_a_turn_go_the_memories_that_rest_on_it_alone(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with Memory(path, background=False) as mem:
+        ada = mem.for_user("ada")
+        said = ada.session("a").add("user", f"My doctor is called {MARKER}.")
+        ada.session("a").add("user", "I live in Oslo.")
+        ada.session("b").add("user", "I live in Oslo.")
+        ada.reflect()
+        assert MARKER in " ".join(one.text for one in ada.entries(kind="fact"))
+        assert ada.forget([said], turns=True).entries == 2
+        assert [(one.text, one.repeats) for one in ada.entries(kind="fact")] == [("Ada lives in Oslo.", 1)]
+        first = ada.entries(kind="episode")[0]
+        ada.forget([first.id])  # it was also said elsewhere
+        assert [(one.text, one.evidence, one.turn_refs) for one in ada.entries(kind="fact")] == [
+            ("Ada lives in Oslo.", "ada: I live in Oslo.", [])
+        ]
+        assert mem.verify().ok
+    assert MARKER.encode() not in file_bytes(path)
+
+
+def test_a_memory_of_several_turns_goes_if_it_says_what_only_the_forgotten_one_said() -> None:
+    told = '{"extracted_memories": [{"summary": "%s", "reference": [0, 1]}]}'
+    for summary, left in ((f"Ada likes {MARKER} and tea.", []), ("Ada likes tea.", ["ada: And I like tea."])):
+        model = ScriptedModel({"extract": told % summary})
+        with Memory(":memory:", llm=model, background=False) as mem:
+            ada = mem.for_user("ada")
+            said = ada.session("a").add("user", f"I like {MARKER}.")
+            ada.session("a").add("user", "And I like tea.")
+            ada.reflect()
+            [fact] = [one for one in ada.entries() if one.kind != "episode"]
+            ada.edit(fact.id, text="Ada likes tea.")
+            ada.edit(fact.id, text=summary)
+            ada.forget([said])
+            kept = [one for one in ada.entries() if one.kind != "episode"]
+            assert [one.evidence for one in kept] == left
+            assert [one.turn_refs for one in kept] == [[1] for _ in left]
+            assert not any(MARKER in version.entry.evidence for one in kept for version in ada.history(one.id))
+
+
+def test_the_words_of_a_turn_go_from_the_evidence_of_other_memories_too(path: Path, opened: OpenMemory) -> None:
+    mem = opened(path)
+    mem.session("s", scope=ADA).add("user", f"My bank PIN is {MARKER}. I live in Oslo.")
+    mem.reflect(scope=ADA)
+    fact, other = mem.entries(kind="fact", scope=ADA)
+    mem.edit(other.id, scope=ADA, tags=["home"])  # an older state has the evidence too
+    assert MARKER in fact.text
+    mem.forget([fact.id], turns=True, scope=ADA)
+    [left] = mem.entries(scope=ADA)
+    assert (left.text, left.evidence, left.turn_refs) == (other.text, "", [])
+    assert MARKER.encode() not in file_bytes(path)
+    assert mem.verify().ok
+
+
+def test_neither_a_refined_query_nor_a_search_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with Memory(path, background=False, recursion=Recursion(mode="always", learns=True)) as mem:
+        ada = mem.for_user("ada")
+        ada.remember_many(["Leland is a small town.", "The film Overdrive was shot in Leland."])
+        ada.outcome(ada.recall("who helps me?").id, refined=f"Who is the doctor {MARKER}?")
+        ada.recall(f"My doctor is {MARKER}. Which film was shot in Leland?", k=1)
+        (by_id,) = ada.remember(f"My doctor is {MARKER}.")
+        mem.engine.learner.log.flush()
+        assert MARKER.encode() in file_bytes(path)
+        ada.forget([by_id])
+    assert MARKER.encode() not in file_bytes(path)

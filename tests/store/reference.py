@@ -335,12 +335,15 @@ class ReferenceTx(Reads, Tx):
         index: IndexRecord | None = None,
         vector: Vector | None = None,
         before: Entry | None = None,
+        history: Sequence[Replaced] | None = None,
     ) -> None:
         self._fits(vector, self.state.model)
         row = self._row(entry.id)
         if row is None or row["entry"].partition != entry.partition:
             raise StoreError("no such entry")
         self._check_same(entry)
+        if history is not None:
+            row["history"] = [*copy.deepcopy(history)]
         if change is not None:
             row["history"].append(Replaced(entry=row["entry"], change=change, changed_at=entry.updated_at))
         row |= {"entry": copy.deepcopy(entry), "seq": self._seq(entry.partition)}

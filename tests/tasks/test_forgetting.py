@@ -167,3 +167,36 @@ def test_a_call_that_ends_after_its_session_names_it_nowhere(tmp_path: Path) -> 
         assert total_cost(mem.engine.store, "acme", f"session {MARKER}") == CallCost()
         mem.engine.store.scrub()
         assert MARKER not in everything_in(mem, tmp_path)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_an_agent_learned_in_a_session_only_goes_with_it(mem: Memory, tmp_path: Path, whole: bool) -> None:
+    def work(_: Any) -> dict[str, Any]:
+        return {"steps": [{"tool": "create", "args": {"name": MARKER}, "ok": True}], "verdict": True}
+
+    bank = ReasoningBank(mem, scope=Scope(tenant="acme", user="ada", agent="solver"))
+    ada = mem.for_user("ada", tenant="acme")
+    ada.session("monday").add("user", "hello there")
+    bank.run_task(task_id="t", query=f"Create user {MARKER}", session_id="monday", execute=work)
+    bank.run_task(task_id="u", query="Water the plants", execute=lambda _: {"output": "done", "verdict": True})
+    kept = len(bank.items())
+    ada.forget(everything=True) if whole else ada.forget(session_id="monday")
+    assert (len(bank.items()), [task.task_id for task in bank.tasks()]) == (kept - 1, ["u"])
+    assert MARKER not in everything_in(mem, tmp_path)
+    assert mem.verify().ok
+
+
+def test_an_item_that_others_taught_too_stays_without_the_words_of_the_session(mem: Memory, tmp_path: Path) -> None:
+    def work(work: Any) -> dict[str, Any]:
+        name = work.query.split()[2]
+        return {"steps": [{"tool": "create", "args": {"name": name}, "ok": True}], "verdict": True}
+
+    bank = ReasoningBank(mem, scope=Scope(tenant="acme", user="ada", agent="solver"))
+    ada = mem.for_user("ada", tenant="acme")
+    ada.session("monday").add("user", "hello there")
+    for name, session in (("bo", None), ("eve", None), (MARKER, "monday")):
+        bank.run_task(task_id="t", query=f"Create user {name} in group web", session_id=session, execute=work)
+    [item] = bank.items()
+    ada.forget(session_id="monday")
+    assert [(one.id, one.text) for one in bank.items()] == [(item.id, item.text)]
+    assert MARKER not in everything_in(mem, tmp_path)

@@ -237,10 +237,10 @@ class MemoryTools:
         ids: Ids = None,
         session_id: Annotated[str | None, Field(description="Or everything of this session.")] = None,
     ) -> ForgottenMemories:
-        """Remove memories for good, when the user asks for it. For something that changed use memory_remember instead."""
+        """Remove memories and their words for good, when the user asks for it. If something changed, use memory_remember."""
         if (ids is None) == (session_id is None):
             raise InvalidInput("ids", "is missing, or session_id is given too", "give one of the two")
-        gone = self._opened("write").forget(ids, session_id=session_id)
+        gone = self._opened("write").forget(ids, session_id=session_id, turns=True)
         return ForgottenMemories(entries=gone.entries, turns=gone.turns, ids=gone.ids)
 
     def memory_edit(

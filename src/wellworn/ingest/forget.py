@@ -6,18 +6,22 @@ session, such as an agent's task in a user's session.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 
 from wellworn.core.clock import Clock, aware
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.values import LAYERS, READ_BY_MODEL, Entry, Partition, Receipt, Scope
+from wellworn.core.wellformed import one_line
 from wellworn.ingest.outdate import hold_without, replaced_by
+from wellworn.ingest.terms import terms
 from wellworn.ingest.validate import checked_flag, checked_ids, checked_layer, checked_session_id
 from wellworn.store.events import Event, audit
-from wellworn.store.port import Record, RecordFilter, Removed, Selection, Store, Tx
+from wellworn.store.port import Record, RecordFilter, Removed, Selection, Store, StoreReader, Tx
 
 SHARE = "share"
 """The kind of record, beside an original, that tells of one copy; it stays when the copy is taken back."""
@@ -29,6 +33,10 @@ ELSEWHERE = "elsewhere"
 """The kind of record, beside a session, that points at a record of another partition."""
 RECALL, JOB = "recall", "job"
 """Kinds of records that a receipt counts by themselves."""
+TASK, SEARCH, OUTCOME = "task", "search", "outcome"
+"""Kinds of records that hold words of a person: of a task, and of a query."""
+PATTERN, MAX_TASK_CHARS = "pattern_data", 400
+"""The key of an item's metadata that tells which tasks it was learned from, and how much of each it keeps."""
 _UNCOUNTED = ("outcome", "policy", "spent")
 """Kinds that a receipt does not count: they belong to a recall, or are sums."""
 _NUMBERS = ("entries", "index_records", "vectors", "links", "versions", "turns", "sessions")
@@ -72,7 +80,8 @@ class Forgetter:
     ) -> Receipt:
         """Exactly one of `ids`, `session_id` and `everything` says what goes.
 
-        What these entries had replaced holds again, unless they only `expired`.
+        With a turn go the memories that rest on it alone. What these entries had replaced holds again. Of what only
+        `expired`, exactly these ids go.
         """
         everything = checked_flag("everything", everything)
         turns = None if turns is None else checked_flag("turns", turns)
@@ -91,8 +100,9 @@ class Forgetter:
                 removed, copied = self._by_session(tx, home, checked_session_id(session_id), turns is not False, now)
             else:
                 shareable = [entry.id for entry in self._entries(home, Selection(kinds=SHAREABLE))]
-                copied = self._remove_copies(tx, [home], shareable, now)
-                removed, hidden = self._whole(tx, home)
+                removed, copied = self._remove_tasks(tx, home, None, shareable, now)
+                whole, hidden = self._whole(tx, home)
+                removed.append(whole)
             parts = [*removed, *copied.values()]
             counted = _counted(parts)
             if any(counted.values()):
@@ -117,29 +127,32 @@ class Forgetter:
             kept=self._kept(scope, partitions),
         )
 
-    def _whole(self, tx: Tx, home: Partition) -> tuple[list[Removed], int | None]:
+    def _whole(self, tx: Tx, home: Partition) -> tuple[Removed, int | None]:
         """Remove a partition here; or hide a large one, to be removed in slices: its number is returned then."""
-        elsewhere = drop_elsewhere(tx, self._store, home, None)
         (head,) = tx.heads([home])
         if head is None or len(tx.rows(Selection(), partition_no=head.partition_no)) <= MOST_AT_ONCE:
-            return [elsewhere, tx.drop_partition(home)], None
+            return tx.drop_partition(home), None
         number, ids = tx.hide_partition(home)
-        return [elsewhere, Removed(ids=ids, entries=len(ids))], number
+        return Removed(ids=ids, entries=len(ids)), number
 
     def _by_ids(
         self, tx: Tx, partitions: Sequence[Partition], ids: list[str], turns: bool, now: datetime, *, expired: bool
     ) -> tuple[list[Removed], dict[Partition, Removed]]:
-        ids = [*dict.fromkeys([*ids, *_drawn_from(tx, partitions, ids)])]
-        if turns and not expired:
-            ids = [*dict.fromkeys([*ids, *_said_in(tx, partitions, ids)])]
         found = tx.get(partitions, ids)
         missing = [entry_id for entry_id in ids if entry_id not in found]
         if missing:
             raise NotFound("entry", str(missing[0]), "nothing was forgotten")
+        if not expired:
+            found |= _drawn_from(tx, partitions, found)
+            said = _said_in(tx, partitions, found) if turns else {}
+            alone = [one for one, left, only in _resting_on(tx, found) if not left or only & {*terms(one.text)}]
+            found |= {one.id: one for one in alone} | said
+        for memory, left, only in _resting_on(tx, found):
+            _cut(tx, memory, left, only, now)
         texts = [entry.text for entry in found.values()]
-        replaced = {} if expired else replaced_by(tx, {*ids})
+        replaced = {} if expired else replaced_by(tx, {*found})
         removed: list[Removed] = []
-        shareable = [id for id, entry in found.items() if entry.kind in SHAREABLE]
+        shareable = [id for id, entry in found.items() if entry.kind in SHAREABLE and not expired]
         copied = self._remove_copies(tx, partitions, shareable, now)
         gone = {id for part in copied.values() for id in part.ids}
         found = {id: entry for id, entry in found.items() if id not in gone}
@@ -163,8 +176,10 @@ class Forgetter:
         derived = [*tx.get([partition], sorted(sources))]
         replaced = replaced_by(tx, {*here, *derived})
         own = [entry.id for entry in entries if entry.kind in SHAREABLE]
-        copied = self._remove_copies(tx, [partition], [*own, *derived], now)
-        removed = [drop_elsewhere(tx, self._store, partition, session_id)] if turns else []
+        if turns:
+            removed, copied = self._remove_tasks(tx, partition, session_id, [*own, *derived], now)
+        else:
+            removed, copied = [], self._remove_copies(tx, [partition], [*own, *derived], now)
         removed.append(self._remove(tx, partition, selection, turns))
         if derived:
             removed.append(tx.remove(partition, Selection(ids=derived)))
@@ -178,6 +193,16 @@ class Forgetter:
             dropped = self._cut(tx, partition, removed.cut)
             removed = replace(removed, records=Counter(removed.records) + Counter({JOB: dropped}))
         return removed
+
+    def _remove_tasks(
+        self, tx: Tx, home: Partition, session_id: str | None, ids: Sequence[str], now: datetime
+    ) -> tuple[list[Removed], dict[Partition, Removed]]:
+        """Remove the tasks of agents in a session, or in any session here, with their items; and the copies of these and
+        of `ids`."""
+        dropped, items = _drop_tasks(tx, home, session_id, now)
+        copied = self._remove_copies(tx, [home, *items], [*ids, *chain(*items.values())], now)
+        removed = [tx.remove(partition, Selection(ids=gone)) for partition, gone in items.items()]
+        return [dropped, *removed], dict.fromkeys(items, Removed()) | copied
 
     def _remove_copies(
         self, tx: Tx, partitions: Sequence[Partition], ids: Sequence[str], now: datetime
@@ -209,17 +234,24 @@ class Forgetter:
 
 
 def _blank_queries(tx: Tx, partitions: Sequence[Partition], texts: Sequence[str]) -> Removed:
-    """Blank the queries of logged recalls that hold a forgotten text, or are a part of one: an agent's loop asks with
-    what a person says before that is stored."""
+    """Blank the queries of logged recalls that hold a forgotten text, or are a part of one, and drop such searches: an
+    agent's loop asks with what a person says before that is stored. Outcomes hold no words, save those of older releases."""
     said = [" ".join(text.lower().split()) for text in texts]
-    whole, blanked = "\n".join(said), 0
+    whole, blanked = "\n".join(said), Counter[str]()
     for partition in partitions if said else ():
-        for record in tx.records(RecordFilter(partition=partition, kinds=[RECALL])):
+        for record in tx.records(RecordFilter(partition=partition, kinds=[RECALL, SEARCH])):
             asked = " ".join(str(record.body.get("query", "")).lower().split())
             if asked and (asked in whole or any(text in asked for text in said[:MOST_COMPARED])):
-                tx.put_records([replace(record, body={}, rows=())])
-                blanked += 1
-    return Removed(records={RECALL: blanked} if blanked else {})
+                if record.kind == RECALL:
+                    tx.put_records([replace(record, body={}, rows=())])
+                else:
+                    tx.drop_records(RecordFilter(partition=partition, kinds=[SEARCH], keys=[record.key]))
+                blanked[record.kind] += 1
+        refined = tx.records(RecordFilter(partition=partition, kinds=[OUTCOME], states=["refined"]))
+        for record in refined:
+            if record.body.get("value", {}).get("query"):
+                tx.drop_records(RecordFilter(partition=partition, kinds=[OUTCOME], keys=[record.key]))
+    return Removed(records=blanked)
 
 
 def _counted(parts: Sequence[Removed]) -> dict[str, int]:
@@ -230,19 +262,70 @@ def _counted(parts: Sequence[Removed]) -> dict[str, int]:
     return {**counted, "recalls": kinds[RECALL], "jobs": kinds[JOB], "records": rest}
 
 
-def _drawn_from(tx: Tx, partitions: Sequence[Partition], ids: Sequence[str]) -> list[str]:
+def _drawn_from(tx: Tx, partitions: Sequence[Partition], found: Mapping[str, Entry]) -> dict[str, Entry]:
     """Memories that a model wrote with words of these memories, not of turns."""
-    notes = {id for id, entry in tx.get(partitions, ids).items() if entry.kind != "episode"}
+    notes = {id for id, entry in found.items() if entry.kind != "episode"}
     links = tx.links(sorted(notes), types=["derived_from"]) if notes else []
     drawn = tx.get(partitions, sorted({link.source for link in links if link.target in notes}))
-    return [id for id, entry in drawn.items() if entry.source == READ_BY_MODEL]
+    return {id: entry for id, entry in drawn.items() if entry.source == READ_BY_MODEL}
 
 
-def _said_in(tx: Tx, partitions: Sequence[Partition], ids: Sequence[str]) -> list[str]:
+def _said_in(tx: Tx, partitions: Sequence[Partition], found: Mapping[str, Entry]) -> dict[str, Entry]:
     """The episodes of the turns that these memories rest on."""
-    own = {*ids}
-    targets = {link.target for link in tx.links(ids, types=["derived_from"]) if link.source in own}
-    return [id for id, entry in tx.get(partitions, sorted(targets)).items() if entry.kind == "episode"]
+    targets = {link.target for link in tx.links([*found], types=["derived_from"]) if link.source in found}
+    return {id: entry for id, entry in tx.get(partitions, sorted(targets)).items() if entry.kind == "episode"}
+
+
+def resting_with(reader: StoreReader, entry: Entry) -> list[Entry]:
+    """An entry and those that rest on the same turns: the turns themselves, and the memories made of them."""
+    same = reader.select([entry.partition], Selection(session_id=entry.session_id)) if entry.session_id else []
+    return [entry, *(one for _, one in same if one.id != entry.id and {*one.turn_refs} & {*entry.turn_refs})]
+
+
+def _resting_on(tx: Tx, gone: Mapping[str, Entry]) -> list[tuple[Entry, list[Entry], set[int]]]:
+    """Memories that stay and rest on turns that go: each with the turns it rests on that stay, and the terms that only
+    its turns that go have said."""
+    turns = {id: entry for id, entry in gone.items() if entry.kind == "episode"}
+    memories: dict[str, Entry] = {}
+    rests_on: dict[str, dict[str, Entry]] = defaultdict(dict)
+    for partition, session_id in dict.fromkeys((one.partition, one.session_id) for one in turns.values()):
+        here = [one for _, one in tx.select([partition], Selection(session_id=session_id))] if session_id else []
+        said = {number: one for one in here if one.kind == "episode" for number in one.turn_refs}
+        for memory in here:
+            on = [said[number] for number in memory.turn_refs if number in said and memory.kind != "episode"]
+            if any(one.id in turns for one in on):
+                memories[memory.id] = memory
+                rests_on[memory.id] |= {one.id: one for one in on}
+    links = tx.links([*turns], types=["derived_from"]) if turns else []
+    memories |= tx.get(None, [link.source for link in links if link.target in turns])
+    links = tx.links([*memories], types=["derived_from"]) if memories else []
+    said_by = tx.get(None, [link.target for link in links if link.source in memories])
+    for link in links:
+        if link.source in memories and link.target in said_by and said_by[link.target].kind == "episode":
+            rests_on[link.source][link.target] = said_by[link.target]
+    found = []
+    for id, memory in memories.items():
+        if id not in gone and memory.kind != "episode":
+            left = [one for one in rests_on[id].values() if one.id not in gone]
+            kept = {term for one in left for term in terms(one.text)}
+            only = {term for one in rests_on[id].values() if one.id in gone for term in terms(one.text)} - kept
+            found.append((memory, left, only))
+    return found
+
+
+def _cut(tx: Tx, memory: Entry, left: Sequence[Entry], only: set[int], now: datetime) -> None:
+    """Take what turns that go have said out of the evidence of a memory that stays, and out of its older states."""
+    here = {number for one in left if one.session_id == memory.session_id for number in one.turn_refs}
+
+    def without(entry: Entry) -> Entry:
+        said = [re.search(rf"^[^\n:]*: {re.escape(one.text.strip())}$", entry.evidence, re.MULTILINE) for one in left]
+        evidence = entry.text if entry.evidence == entry.text else "\n".join(one.group() for one in said if one)
+        return replace(entry, evidence=evidence, turn_refs=[number for number in entry.turn_refs if number in here])
+
+    history = [replace(old, entry=without(old.entry)) for old in tx.replaced(memory.id)]
+    history = [old for old in history if not only & {*terms(old.entry.text)}]
+    changed = replace(without(memory), updated_at=max(now, memory.updated_at))
+    tx.update(changed, change=None, history=history)
 
 
 def copies_of(
@@ -298,14 +381,41 @@ def point_at(tx: Tx, home: Partition, record: Record) -> None:
     tx.put_records([replace(record, partition=home, kind=ELSEWHERE, key=key, body=body, state="", names=())])
 
 
-def drop_elsewhere(tx: Tx, store: Store, home: Partition, session_id: str | None) -> Removed:
-    """Drop records of other partitions that tell of this session, or of any session here."""
-    dropped: Counter[str] = Counter()
-    for pointer in store.records(RecordFilter(partition=home, kinds=[ELSEWHERE])):
-        if session_id in (None, pointer.session):
-            layer = next(one for one in LAYERS if one == pointer.body["layer"])
-            partition = Partition(tenant=home.tenant, layer=layer, layer_id=pointer.body["layer_id"])
-            dropped[pointer.body["kind"]] += tx.drop_records(
-                RecordFilter(partition=partition, kinds=[pointer.body["kind"]], keys=[pointer.body["key"]])
-            )
-    return Removed(records=dropped)
+def _drop_tasks(
+    tx: Tx, home: Partition, session_id: str | None, now: datetime
+) -> tuple[Removed, dict[Partition, list[str]]]:
+    """Drop the tasks of agents in a session, or in any session here, and what they asked with. Returns the items to
+    remove, by partition: those that were learned from no other task, or say what the task was."""
+    told = tx.records(RecordFilter(partition=home, kinds=[TASK], session=session_id)) if session_id else []
+    for pointer in tx.records(RecordFilter(partition=home, kinds=[ELSEWHERE], session=session_id)):
+        layer = next(one for one in LAYERS if one == pointer.body["layer"])
+        partition = Partition(tenant=home.tenant, layer=layer, layer_id=pointer.body["layer_id"])
+        told += tx.records(RecordFilter(partition=partition, kinds=[TASK], keys=[pointer.body["key"]]))
+    items: dict[Partition, list[str]] = {}
+    for partition in dict.fromkeys(record.home for record in told):
+        here, items[partition] = [record for record in told if record.home == partition], []
+        for record in here:
+            tx.drop_records(RecordFilter(partition=partition, kinds=[TASK], keys=[record.key]))
+        others = tx.records(RecordFilter(partition=partition, kinds=[TASK]))
+        words, made = (_words_of(here)[n] - _words_of(others)[n] for n in (0, 1))
+        for _, item in tx.select([partition], Selection(kinds=SHAREABLE)):
+            pattern = item.metadata.get(PATTERN)
+            pattern = pattern if isinstance(pattern, dict) else {}
+            tasks = [*pattern.get("tasks", ())]
+            left = [task for task in tasks if task not in words]
+            if any(task in item.text for task in words) or (not left and (tasks or item.id in made)):
+                items[partition].append(item.id)
+            elif left != tasks:
+                metadata = {**item.metadata, PATTERN: {**pattern, "tasks": left}}
+                changed = replace(item, metadata=metadata, evidence="", updated_at=max(now, item.updated_at))
+                tx.update(changed, change=None, history=())
+    blanked = _blank_queries(
+        tx, [*dict.fromkeys([home, *items])], [str(record.body.get("query", "")) for record in told]
+    )
+    return Removed(records=Counter(record.kind for record in told) + Counter(blanked.records)), items
+
+
+def _words_of(tasks: Sequence[Record]) -> tuple[set[str], set[str]]:
+    """What tasks were, as their items say it, and the ids of these items."""
+    words = {one_line(str(task.body.get("query", "")))[:MAX_TASK_CHARS] for task in tasks}
+    return words - {""}, {id for task in tasks for id in task.body.get("entries", ())}

@@ -29,6 +29,7 @@ from wellworn.core.locks import ForkLock
 from wellworn.core.values import Entry, Hit, Recall, Scope, fence_item
 from wellworn.core.wellformed import clean_text, shortened
 from wellworn.ingest import validate
+from wellworn.ingest.forget import resting_with
 from wellworn.integrations import CountsFaults, Faults, checked_memory, off_loop, storable
 from wellworn.memory import Memory
 from wellworn.search.filters import Filters
@@ -155,7 +156,6 @@ NOTE = (
 )
 CITE = "End your answer with the numbers of the memories you used, as in [0, 2], or with [NO_CITE] when you used none."
 _MAX_PENDING = 64
-_MANY = 100_000
 
 
 def rule_of(tag: str, *, citations: bool) -> str:
@@ -311,8 +311,7 @@ class MemoryMiddleware(CountsFaults):
 
     def resting_with(self, entry: Entry) -> list[Entry]:
         """An entry and those that rest on the same turns: the turns themselves, and the memories made of them."""
-        same = self._memory.entries(session_id=entry.session_id, limit=_MANY) if entry.session_id else []
-        return [entry, *(one for one in same if one.id != entry.id and {*one.turn_refs} & {*entry.turn_refs})]
+        return resting_with(self._memory.engine.store, entry)
 
     def older(self, entry: Entry) -> list[Entry]:
         """What an entry replaced, and what that replaced, as far as nothing else replaced it too."""

@@ -28,7 +28,7 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import TransferError
 from wellworn.core.values import Entry, Link, Partition, Progress, Scope, unwatched
 from wellworn.ingest.remember import Writer, scrubbed_entry
-from wellworn.ingest.scrub import Scrubber, Scrubbing, scrubbed_json
+from wellworn.ingest.scrub import Scrubber, Scrubbing
 from wellworn.ingest.terms import record_of
 from wellworn.ops.lines import OutcomeLine, RecallLine, TenantLine, TurnLine, admit_log, settled
 from wellworn.store.events import Event, audit
@@ -223,9 +223,6 @@ def cleaned(bundle: Bundle, scrubbing: Scrubbing) -> Bundle:
         speaker = None if one.speaker is None else scrub(one.speaker)
         return replace(one, text=scrub(one.text), role=scrub(one.role), speaker=speaker)
 
-    def refined(outcome: OutcomeLine) -> OutcomeLine:
-        return replace(outcome, value=scrubbed_json(outcome.value, scrubbing.asked(None)))
-
     entries = [_scrubbed(entry, scrubbing.stored(entry.partition)) for entry in bundle.entries]
     changed = {new.id for old, new in zip(bundle.entries, entries, strict=True) if new != old}
     return replace(
@@ -237,7 +234,6 @@ def cleaned(bundle: Bundle, scrubbing: Scrubbing) -> Bundle:
             replace(old, entry=_scrubbed(old.entry, scrubbing.stored(old.entry.partition))) for old in bundle.replaced
         ],
         recalls=[replace(one, query=scrubbing.asked(one.partition)(one.query)) for one in bundle.recalls],
-        outcomes=[refined(outcome) if outcome.kind == "refined" else outcome for outcome in bundle.outcomes],
     )
 
 

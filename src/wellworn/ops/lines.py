@@ -309,7 +309,7 @@ _SAYS: dict[str, dict[str, Check]] = {
     "cited": {"entries": _ids},
     "used": {"quality": lambda value: validate.checked_fraction("quality", value)},
     "ignored": {},
-    "refined": {"query": or_empty(validate.CHECKS["text"])},
+    "refined": {"query": lambda _: ""},  # older releases kept its words
     "verdict": {"success": lambda value: validate.checked_flag("success", value)},
 }
 """What an outcome of each kind says."""
@@ -362,8 +362,8 @@ def _outcomes(
             value = dict(outcome.value)
             if outcome.kind == "cited":
                 value = {"entries": [id_of[no] for no in value["nos"] if no in id_of]}
-            elif outcome.kind == "refined" and not recall.query:
-                value = {"query": ""}  # the words of the recall were forgotten
+            elif outcome.kind == "refined":
+                value = {"query": ""}
             told = OutcomeLine(recall=recall.id, kind=outcome.kind, value=value, at=outcome.at)
             yield {"type": "outcome", **to_plain(told)}
 

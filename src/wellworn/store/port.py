@@ -245,11 +245,13 @@ class Tx(StoreReader):
         index: IndexRecord | None = None,
         vector: Vector | None = None,
         before: Entry | None = None,
+        history: Sequence[Replaced] | None = None,
     ) -> None:
         """Replace an entry of the same id and partition.
 
         `change` names the change and keeps the entry as it stood (`Replaced`); None keeps nothing (mere counters).
         `before` is the entry as this transaction has read it, if it has: only what differs is written then.
+        `history` takes the place of its older states.
         `index` and `vector` are given when the text changed; every vector of the old text goes then, given or not.
         """
 

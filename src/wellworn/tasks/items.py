@@ -29,6 +29,8 @@ from wellworn.core.lazy import regex
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import MAX_NAME_CHARS, Entry, Kind, Partition, Scope, State
 from wellworn.core.wellformed import one_line, shortened
+from wellworn.ingest.forget import MAX_TASK_CHARS
+from wellworn.ingest.forget import PATTERN as PATTERN
 from wellworn.ingest.terms import STOP_WORDS, TASK_END, TASK_LEAD, words
 from wellworn.ingest.validate import MAX_TAGS, Draft
 from wellworn.tasks.calls import ToolCall, shape_of
@@ -53,11 +55,9 @@ LIVE: tuple[State, ...] = ("active", "flagged")
 MOST_STRATEGIES, MOST_GUARDRAILS, MOST_CONTRASTS = 3, 2, 5
 """Items at most from one success, one failure, and several attempts side by side."""
 MAX_ITEM_CHARS = 2_000
-MAX_TASK_CHARS, TASK_CHARS = 400, 160
-"""Of a task that is kept, and of one that the text shows."""
+TASK_CHARS = 160
+"""Of a task that the text shows."""
 MOST_TASKS = 8
-PATTERN = "pattern_data"
-"""The key of an entry's metadata that holds its `Pattern`."""
 CALLS_TAG = "calls:"
 MAX_EVIDENCE_CHARS = 4_000
 

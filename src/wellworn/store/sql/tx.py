@@ -247,6 +247,7 @@ class SqlTx(SqlReader, Tx):
         index: IndexRecord | None = None,
         vector: Vector | None = None,
         before: Entry | None = None,
+        history: Sequence[Replaced] | None = None,
     ) -> None:
         self._check_width(vector)
         db, partition_no = self._db, self._partition_no(entry.partition)
@@ -254,6 +255,10 @@ class SqlTx(SqlReader, Tx):
         if place is None or place[1] != partition_no:
             raise StoreError(f"no entry {entry.id!r} on this partition to change")
         no = place[0]
+        if history is not None:
+            db.run("DELETE FROM replaced WHERE entry = ?", (no,))
+            for one in history:
+                self._keep_replaced(no, one)
         if change is not None:
             old = before or self.get([entry.partition], [entry.id])[entry.id]
             self._keep_replaced(no, Replaced(entry=old, change=change, changed_at=entry.updated_at))
