@@ -69,8 +69,10 @@ class LearningView(MemoryView):
         scope.home()  # refuse one without a layer before anything is written
         labelled = None
         if pairs is not None:
-            examine = self._engine.searcher.examine
-            labelled = [(examine(query, scope=scope), ids) for query, ids in validate.checked_pairs(pairs)]
+            examine, told = self._engine.searcher.examine, validate.checked_pairs(pairs)
+            if told and not self._engine.store.get(scope.partitions(), [id for _, ids in told for id in ids]):
+                raise InvalidInput("pairs", "name no entry that is here", "give queries with ids of entries")
+            labelled = [(examine(query, scope=scope), ids) for query, ids in told]
         self._engine.learner.relearn(scope.tenant, labelled)
         return self.status(scope=scope)
 
@@ -87,7 +89,9 @@ class LearningView(MemoryView):
 
     def share(self, on: bool, *, scope: Scope | None = None) -> None:
         """Choose whether the tenant's users learn from each other (numbers only); off also drops what was shared."""
-        self._engine.learner.share(self._scope(scope).tenant, validate.checked_flag("on", on))
+        tenant = self._scope(scope).tenant
+        if self._engine.learner.share(tenant, validate.checked_flag("on", on)):
+            self._engine.relearn(tenant)
 
     def export(self, *, scope: Scope | None = None) -> dict[str, Any]:
         """What was learned for the tenant and the scope's home, as JSON: numbers only."""
@@ -249,7 +253,8 @@ class AdminView(MemoryView):
         if key is not None and not isinstance(key, bytes):
             raise InvalidInput("key", f"must be bytes, not {type(key).__name__}")
         engine = self._engine
-        return erase(engine.store, engine.forgetter, engine.learner, self._scope(scope), engine.clock(), key=key)
+        engine.learner.log.flush()
+        return erase(engine.store, engine.forgetter, engine.relearn, self._scope(scope), engine.clock(), key=key)
 
     def reembed(self, *, progress: Progress | None = None) -> Reembedded:
         """Give every entry a vector of this memory's embedder, then serve those; can be stopped and resumed."""
@@ -304,6 +309,7 @@ class AdminView(MemoryView):
             engine.store,
             engine.writer,
             validate.checked_path("path", path),
+            relearn=engine.relearn,
             format=format,
             scope=self._optional(scope),
             progress=validate.checked_progress(progress),

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from memory.world import Clock, OpenMemory
-from wellworn import Memory, Recall, Scope
+from wellworn import InvalidInput, Memory, Recall, Scope
 from wellworn.learning.records import outcomes
 from wellworn.search.pipeline import TIE_DECIMALS
 from wellworn.search.profiles import PROFILES
@@ -319,6 +319,20 @@ def test_a_tenant_that_does_not_share_helps_nobody_new(planted: OpenMemory) -> N
     assert not mem.learning.relearn(scope=ADA).shares
 
 
+def test_an_erasure_reaches_what_was_learned_under_other_profiles(
+    planted: OpenMemory, path: Path, opened: OpenMemory
+) -> None:
+    mem = planted(path)
+    User(mem, ADA, 1).tell(ENOUGH)
+    assert mem.learning.status(scope=BEN).prior_users == 1
+    mem.close()
+    other = opened(path, embedder=None)
+    other.admin.erase(scope=ADA)
+    other.close()
+    status = opened(path, embedder=None, profile=BLIND).learning.status(scope=BEN)
+    assert (status.level, status.prior_users, status.prior_steps) == ("base", 0, 0)
+
+
 def test_the_states_hold_no_text(planted: OpenMemory) -> None:
     mem = planted()
     User(mem, ADA, 1).tell(ENOUGH)
@@ -424,6 +438,15 @@ def test_a_reset_during_a_relearn_is_not_undone(planted: OpenMemory, monkeypatch
     assert resets == [2]
     status = mem.learning.status(scope=ADA)
     assert (status.serving, status.outcomes) == ("base", 0)
+
+
+def test_pairs_that_name_nothing_here_leave_the_earlier_ones(planted: OpenMemory) -> None:
+    mem = planted()
+    mem.learning.relearn(pairs=month_pairs(mem, 1, 20), scope=ADA)
+    before = mem.learning.export(scope=ADA)
+    with pytest.raises(InvalidInput, match="name no entry"):
+        mem.learning.relearn(pairs=[("What was in May?", ["no-such-id"])], scope=ADA)
+    assert mem.learning.export(scope=ADA) == before
 
 
 def month_pairs(mem: Memory, seed: int, count: int) -> list[tuple[str, list[str]]]:

@@ -16,6 +16,7 @@ from wellworn import Memory
 from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.ops.backup import list_backups, restore
 from wellworn.ops.transfer import move
+from wellworn.search.profiles import PROFILES
 from wellworn.server.keys import create_key, find_key, opens, revoke_key
 from wellworn.store.port import RecordFilter
 
@@ -45,7 +46,7 @@ def last_row(mem: Memory) -> int:
 
 def brought(source: Memory, target: Memory) -> Any:
     engine = target.engine
-    return move(source.engine.store, engine.store, engine.writer, clock=engine.clock)
+    return move(source.engine.store, engine.store, engine.writer, relearn=engine.relearn, clock=engine.clock)
 
 
 def recalled(mem: Memory) -> list[Any]:
@@ -185,7 +186,7 @@ def test_a_move_brings_back_neither_what_was_forgotten_nor_a_key(tmp_path: Path)
         brought(there, here)
         assert not opens(find_key(store, key.id), token, NOON + timedelta(hours=2))
         events = len(store.records(RecordFilter(kinds=["event"])))
-        assert events == logged + 1  # none of them twice
+        assert events == logged + 2  # none of them twice, and what was learned here again
 
         gone = there.for_user("ada").entries(limit=1)[0].id
         there.for_user("ada").forget([gone])
@@ -203,3 +204,18 @@ def test_a_move_that_an_older_release_made_is_not_made_twice(tmp_path: Path, mon
         put(store, replace(make_record("here.db", kind="moved", body={"after": 9}), partition=None, tenant="default"))
         assert brought(here, there).records == 0
         assert len(store.records(RecordFilter(kinds=["event"], states=["seen"]))) == 1
+
+
+def test_what_was_learned_arrives_under_every_profile(tmp_path: Path) -> None:
+    other = replace(PROFILES["default"], name="other")
+    lived(tmp_path / "a.db").close()
+    with Memory(tmp_path / "a.db", embedder="hash", background=False, profile=other) as source:
+        ada = source.for_user("ada")
+        ada.outcome(ada.recall("fact number 4").id, cited=[1])
+        states = ada.learning.export()
+        with Memory(tmp_path / "b.db", embedder="hash", background=False) as target:
+            brought(source, target)
+            brought(source, target)  # and again
+            assert target.for_user("ada").learning.status().outcomes == 1
+    with Memory(tmp_path / "b.db", embedder="hash", background=False, profile=other) as target:
+        assert target.for_user("ada").learning.export()["person"] == states["person"] is not None

@@ -192,7 +192,15 @@ def move(
         new = new if model is None else replace(new, embedder=embedder_for(new.embedder, model.name))
         parts = stack.enter_context(new.open(whole=True, new=True, key=new_key_file)).engine
         progress = stack.enter_context(render.progress_bar("moving"))
-        moved = move(before.engine.store, parts.store, parts.writer, clock=parts.clock, plain=plain, progress=progress)
+        moved = move(
+            before.engine.store,
+            parts.store,
+            parts.writer,
+            relearn=parts.relearn,
+            clock=parts.clock,
+            plain=plain,
+            progress=progress,
+        )
     target.answer(moved, render.pairs(vars(moved)))
 
 

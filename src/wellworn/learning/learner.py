@@ -339,19 +339,17 @@ class Learner:
             audit(tx, Event(at=self._clock(), tenant=tenant, action="reset_learning", detail={"states": dropped}))
         return dropped
 
-    def share(self, tenant: str, on: bool) -> None:
-        """Switch sharing and relearn the log: off removes everyone's lessons from each other's weights.
-
-        States of other profiles are dropped too; they are learned again when they are asked for.
-        """
+    def share(self, tenant: str, on: bool) -> bool:
+        """Switch sharing and drop the states of all profiles, which are then to be learned again: off removes everyone's
+        lessons from each other's weights. False when nothing was switched."""
         with self._store.transact() as tx:
             settings = self._settings(tx, tenant)
             if settings.shares == on:
-                return
+                return False
             records.drop_policies(tx, tenant)
             self._put_settings(tx, tenant, replace(settings, shares=on))
             audit(tx, Event(at=self._clock(), tenant=tenant, action="share_learning", detail={"on": int(on)}))
-        self.relearn(tenant)
+        return True
 
     def export(self, partition: Partition) -> dict[str, Any]:
         """The states of the tenant and the partition as they are kept: numbers only."""

@@ -62,7 +62,7 @@ class LoggedRecall:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LoggedOutcome:
     """How a recall turned out, once per kind: `cited` {"nos": […]}, `used` {"quality": …}, `ignored` {}, `refined`
-    {"query": …}, `verdict` {"success": …}. `no` ascends over the whole store, in the order of the reports."""
+    {"query": ""}, `verdict` {"success": …}. `no` ascends over the whole store, in the order of the reports."""
 
     no: int
     recall: LoggedRecall
@@ -291,6 +291,13 @@ def put_policy(tx: Tx, tenant: str, partition: Partition | None, state: str, *, 
         updated_at=EPOCH,
     )
     tx.put_records([record])
+
+
+def profiles(reader: StoreReader, tenant: str) -> list[str]:
+    """The profiles that a tenant's log was ranked by, or that have learned states."""
+    found = {one.recall.profile for one in every_outcome(reader, tenant)}
+    found |= {one.key.partition("/")[0] for one in reader.records(RecordFilter(kinds=[POLICY], tenant=tenant))}
+    return sorted(found - {_key("")})
 
 
 def drop_policies(tx: Tx, tenant: str, *, profile: str | None = None) -> int:

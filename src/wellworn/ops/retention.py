@@ -14,7 +14,7 @@ import hashlib
 import hmac
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,13 +22,14 @@ from typing import Any
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.plain import from_plain, to_plain
-from wellworn.core.values import KINDS, Receipt, Scope
+from wellworn.core.values import KINDS, Entry, Receipt, Scope
 from wellworn.ingest.forget import Forgetter
-from wellworn.learning.learner import Learner
 from wellworn.ops.backup import ERASE
 from wellworn.store.events import ACCESS, JUMP, Event, audit, trusted_now
 from wellworn.store.port import Record, RecordFilter, Store
 
+Relearn = Callable[[str], None]
+"""Learns the log of a tenant again."""
 RETENTION, RECEIPT_KEY, ERASING = "retention", "receipt_key", "erasing"
 """Kinds of records of a tenant."""
 
@@ -38,7 +39,7 @@ class RetentionPolicy:
     """How many days a tenant keeps things; what is not named is kept."""
 
     kinds: dict[str, float] = field(default_factory=dict)
-    """Days by kind of entry, from when it happened."""
+    """Days by kind of entry, from when it happened, or was last said in a turn that is kept."""
     recalls: float | None = None
     """Days of logged recalls without an outcome."""
     calls: float | None = None
@@ -87,7 +88,7 @@ def checked_policy(policy: RetentionPolicy) -> RetentionPolicy:
     if unknown:
         raise InvalidInput("kinds", f"{unknown[0]!r} is not a kind of entry", f"use {', '.join(KINDS)}")
     days = [*policy.kinds.values(), *(one for one in (policy.recalls, policy.calls) if one is not None)]
-    if any(not isinstance(one, int | float) or not 0 < one < 100_000 for one in days):
+    if any(isinstance(one, bool) or not isinstance(one, int | float) or not 0 < one < 100_000 for one in days):
         raise InvalidInput("days", f"{days} are not all above 0 and below 100,000", "leave a kind out to keep it")
     return policy
 
@@ -111,11 +112,9 @@ def expire(
     counted_from, now = trusted if now - trusted > JUMP else None, min(now, trusted)
     for partition in store.partitions(tenant) if policy.kinds else ():
         for page in [*store.pages([partition])]:
-            old = [
-                entry.id
-                for _, entry in page
-                if entry.kind in policy.kinds and now - entry.at > timedelta(days=policy.kinds[entry.kind])
-            ]
+            days = {entry.id: policy.kinds[entry.kind] for _, entry in page if entry.kind in policy.kinds}
+            said = _last_said(store, [entry for _, entry in page if entry.id in days])
+            old = [id for id, at in said.items() if now - at > timedelta(days=days[id])]
             if dry_run:
                 entries += len(old)
             elif old:
@@ -149,15 +148,25 @@ def expire(
     return Expired(entries=entries, recalls=recalls, calls=calls, counted_from=counted_from)
 
 
+def _last_said(store: Store, entries: Sequence[Entry]) -> dict[str, datetime]:
+    """When each happened, or the latest of the turns that it rests on, as far as they are kept."""
+    found = {entry.id: entry.at for entry in entries}
+    links = [link for link in store.links([*found], types=["derived_from"]) if link.source in found] if found else []
+    turns = store.get(None, [link.target for link in links])
+    for link in links:
+        if link.target in turns:
+            found[link.source] = max(found[link.source], turns[link.target].at)
+    return found
+
+
 def erase(
-    store: Store, forgetter: Forgetter, learner: Learner, scope: Scope, now: datetime, *, key: bytes | None = None
+    store: Store, forgetter: Forgetter, relearn: Relearn, scope: Scope, now: datetime, *, key: bytes | None = None
 ) -> SignedReceipt:
     """Forget everything of the scope's home layer, and sign what was done. `NotFound` when there is nothing of it.
 
     A record says that it is under way, so that one that was cut short can be done again to its end.
     """
     home = scope.home()
-    learner.log.flush()
     name = f"{home.layer}:{home.layer_id}"
     under_way = RecordFilter(kinds=[ERASING], tenant=scope.tenant, of_tenant=True, keys=[name])
     if store.heads([home]) == [None] and not store.records(under_way):
@@ -167,7 +176,7 @@ def erase(
     forgotten: Receipt = forgetter.forget(
         scope=scope, ids=None, session_id=None, everything=True, layer=None, turns=None
     )
-    learner.relearn(scope.tenant)
+    relearn(scope.tenant)
     with store.transact() as tx:
         audit(tx, Event(at=forgotten.at, tenant=scope.tenant, action=ERASE, detail={"entries": forgotten.entries}))
         tx.drop_records(under_way)

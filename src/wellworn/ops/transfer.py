@@ -5,8 +5,8 @@ to its home partition, with their ids where those are free and new ones where no
 
 A move to another engine is an export, a load, the other records, and a proof that all of it arrived. What is there already
 is skipped, so a move that was cut short is finished by the same call. A target with anything that the source does not have
-is refused. Row numbers are an engine's own: the learning log carries entry ids instead, and learned states are made anew
-from it. Stop whoever writes to the source first.
+is refused. Row numbers are an engine's own: the learning log carries entry ids instead, and states are learned
+again from it. Stop whoever writes to the source first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -90,9 +90,17 @@ def export_to(
 
 
 def load_from(
-    store: Store, writer: Writer, path: Path, *, format: str | None, scope: Scope | None, progress: Progress = unwatched
+    store: Store,
+    writer: Writer,
+    path: Path,
+    *,
+    relearn: Callable[[str], None],
+    format: str | None,
+    scope: Scope | None,
+    progress: Progress = unwatched,
 ) -> Loaded:
-    """Read an export, or a folder of notes, into the store; without a format, a folder is Markdown."""
+    """Read an export, or a folder of notes, into the store; without a format, a folder is Markdown. The learning log that
+    came with it is learned again."""
     if not path.exists():
         raise TransferError(f"there is no {path} to load")
     chosen = _checked_format(format) or ("markdown" if path.is_dir() else "jsonl")
@@ -100,7 +108,12 @@ def load_from(
         raise TransferError(f"{path} is not a {'folder' if chosen == 'markdown' else 'file'}, as {chosen} needs")
     if chosen == "markdown":
         return load_folder(store, writer, path, scope=scope, progress=progress)
-    return admit(read_file(path), store, writer, scope=scope, progress=progress)
+    bundle = read_file(path)
+    loaded = admit(bundle, store, writer, scope=scope, progress=progress)
+    for tenant in sorted({recall.partition.tenant for recall in bundle.recalls}):
+        if scope is None or (loaded.outcomes and tenant == scope.tenant):
+            relearn(tenant)
+    return loaded
 
 
 def _format_of(path: Path) -> str:
@@ -139,7 +152,14 @@ class Moved:
 
 
 def move(
-    source: Store, target: Store, writer: Writer, *, clock: Clock, plain: bool = False, progress: Progress = unwatched
+    source: Store,
+    target: Store,
+    writer: Writer,
+    *,
+    relearn: Callable[[str], None],
+    clock: Clock,
+    plain: bool = False,
+    progress: Progress = unwatched,
 ) -> Moved:
     """Copy everything of one store into another, whose writer is given; `plain` lets that of an encrypted store pass through a
     plain temporary file."""
@@ -169,9 +189,8 @@ def move(
                 f"{target.location} holds {count:,} lines or records that {source.location} does not: one of them has "
                 "changed since they were copied, or it is another memory; move into a store that is empty"
             )
-        loaded: Loaded = load_from(
-            target, writer, Path(folder) / "source.jsonl", format="jsonl", scope=None, progress=part(2)
-        )
+        path = Path(folder) / "source.jsonl"
+        loaded: Loaded = load_from(target, writer, path, relearn=relearn, format="jsonl", scope=None, progress=part(2))
         records = _copy_records(source, target)
         missing = {*wanted} - {*exported(target, Path(folder) / "target.jsonl", 3, True)}
     if missing:
@@ -203,7 +222,7 @@ def _foreign_records(source: Store, target: Store) -> int:
     for one in _records(target):
         if one.key:
             foreign += keyed.get(_name_of(one), EPOCH) < one.updated_at
-        elif one.kind == EVENT and one.state != "load":  # a move leaves that one itself
+        elif one.kind == EVENT and one.state not in ("load", "relearn"):  # a move leaves these itself
             foreign += _digest(one) not in events
     return foreign
 
