@@ -71,3 +71,12 @@ def test_a_jump_of_the_clock_expires_nothing_until_it_is_a_day_old(opened: OpenM
     clock.forward(hours=25)
     assert mem.admin.expire(scope=ADA) == Expired(entries=1, counted_from=jumped)
     assert [entry.text for entry in mem.entries(scope=ADA)] == ["The pilot boards at noon."]
+
+
+def test_a_tenant_that_was_idle_is_counted_from_its_newest_event(path: Path, clock: Clock, opened: OpenMemory) -> None:
+    mem = opened(path)
+    mem.remember("Long ago.", at="2020-01-01", scope=ADA)
+    last = clock.now
+    clock.forward(days=10)
+    done = mem.admin.expire(policy=RetentionPolicy(kinds={"note": 30}), scope=ADA)
+    assert (done.entries, done.counted_from) == (1, last)

@@ -73,13 +73,13 @@ def trusted_now(tx: Tx, tenant: str, now: datetime) -> datetime:
 
     A step forward of more than a day since the clock was last looked at is a jump. It is believed when the clock is
     seen a day further on without having gone back. Until then, and while the clock is behind, the time stands still.
-    The first look is compared with the newest event.
+    The first look begins at the newest event.
     """
     at = to_micros(now)
     found = next(iter(tx.records(RecordFilter(tenant=tenant, kinds=[CLOCK], of_tenant=True, limit=1))), None)
     if found is None:
-        newest = next(iter(events(tx, tenant, limit=1)), None)
-        body = {"trusted": 0, "seen": 0 if newest is None else to_micros(newest.at), "jump": 0}
+        newest = next((to_micros(one.at) for one in events(tx, tenant, limit=1)), 0)
+        body = {"trusted": min(newest, at), "seen": newest, "jump": 0}
     else:
         body = found.body
     trusted, seen, jump = int(body["trusted"]), int(body["seen"]), int(body["jump"])
