@@ -324,3 +324,12 @@ def test_one_thing_is_not_counted_as_several() -> None:
     assert [place for place, text in enumerate(told) if "1 turn" in text] == [1, 2, 5]
     assert "Searched 1 entry in" in told[0]
     assert re.findall(r"\b1 (?:turns|entries|sessions|partitions|vectors|times|flaws)\b", " ".join(told)) == []
+
+
+def test_a_session_counts_the_turns_that_are_left() -> None:
+    with serving() as running:
+        session = running.client().session("s")
+        first, *_ = [session.add("user", f"I visited town number {n}.") for n in range(4)]
+        running.client().reflect("s")
+        running.client().forget([first], turns=True)
+        assert "3 turns, 3 of them read" in running.http().get("/ui/session?id=s").text
