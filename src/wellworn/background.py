@@ -58,7 +58,7 @@ class Background:
         summaries = None
         if summarizer is not None:
             summaries = Summarizer(store=store, writer=writer, model_for=partial(self.meter, summarizer))
-        self.watch = Reflections(
+        self.reflections = Reflections(
             store=store,
             queue=self.queue,
             settings=settings,
@@ -69,10 +69,10 @@ class Background:
             committed=self.wake,
             background=on_thread,
         )
-        self._worker = Worker(self.queue, self.watch.handlers, tenants=self._served)
+        self._worker = Worker(self.queue, self.reflections.handlers, tenants=self._served)
         self._keep_jobs_days = settings.keep_jobs_days
         if settings.idle_minutes is not None:
-            self._worker.every(SWEEP_S, lambda: self.watch.sweep(tenants=self._served()))
+            self._worker.every(SWEEP_S, lambda: self.reflections.sweep(tenants=self._served()))
         if settings.keep_jobs_days is not None:
             self._worker.every(PRUNE_S, lambda: self.prune(self._served()))
 
@@ -113,7 +113,7 @@ class Background:
     def reflect(
         self, partition: Partition, session_id: str | None, *, again: bool, progress: Progress
     ) -> list[Reflection]:
-        return self.watch.reflect(partition, session_id, again=again, take=self._worker.taking, progress=progress)
+        return self.reflections.reflect(partition, session_id, again=again, take=self._worker.taking, progress=progress)
 
     def run(self, *, tenant: str | None, progress: Progress) -> int:
         """Do what is due for a tenant; without one, for those served here, or for the only one that the store has."""
@@ -124,7 +124,7 @@ class Background:
                 raise ScopeError(
                     "scope", "is missing, and the store has several tenants", "pass scope=…, or open with tenants=[…]"
                 )
-        self.watch.sweep(tenants=tenants)
+        self.reflections.sweep(tenants=tenants)
         self.prune(tenants)
         return self._worker.run_until_empty(tenants=tenants, progress=progress)
 

@@ -130,7 +130,9 @@ class Memory:
         scope, engine = self._scope(scope), self.engine
         engine.check_open()
         engine.background.start(scope.tenant)
-        return Session(engine.writer, engine.store, scope=scope, session_id=session_id, watch=engine.background.watch)
+        return Session(
+            engine.writer, engine.store, scope=scope, session_id=session_id, watch=engine.background.reflections
+        )
 
     def sessions(self, *, layer: Layer | None = None, scope: Scope | None = None) -> list[str]:
         """Ids of the sessions of the scope's home layer, oldest first."""

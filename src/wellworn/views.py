@@ -122,8 +122,8 @@ class JobsView(MemoryView):
 
         Of the tenant, or without a scope of the tenants that this memory serves (see the setting `tenants`).
         """
-        progress = validate.checked_progress(progress)
-        return self._engine.background.run(tenant=self._tenant(scope), progress=progress)
+        tenant, progress = self._tenant(scope), validate.checked_progress(progress)
+        return self._engine.background.run(tenant=tenant, progress=progress)
 
     def retry(self, id: str | None = None, *, scope: Scope | None = None) -> int:
         """Queue a dead job of the tenant again, or all of them; returns how many."""
@@ -342,7 +342,7 @@ class AdminView(MemoryView):
         name, read = READERS[source]
         engine, home = self._engine, self._scope(scope)
         engine.check_open()
-        watch = engine.background.watch
+        watch = engine.background.reflections
         importer = Importer(
             engine.store,
             engine.writer,

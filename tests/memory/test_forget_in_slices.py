@@ -105,14 +105,14 @@ def test_a_receipt_counts_everything_although_others_open_the_file_meanwhile(
     opened = False
     writing = Connections.writing
 
-    def open_elsewhere_first(connections: Connections) -> Any:
+    def open_elsewhere_first(connections: Connections, tenant: str | None = None) -> Any:
         nonlocal opened
         if small_slices and not opened:  # between two slices
             opened = True
             code = f"from wellworn import Memory; Memory({str(path)!r}, embedder='hash', background=False).close()"
             subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
             Memory(path, embedder="hash", background=False).close()
-        return writing(connections)
+        return writing(connections, tenant)
 
     path = tmp_path / "beside.db"
     small_slices.clear()

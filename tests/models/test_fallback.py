@@ -19,12 +19,16 @@ class Unsteady(HashEmbedder):
 
     def __init__(self, name: str, width: int = 16, *, down: bool = False) -> None:
         super().__init__(width)
-        self.name, self.down, self.calls = name, down, 0
+        self.called, self.down, self.calls = name, down, 0
+
+    @property
+    def name(self) -> str:
+        return self.called
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         self.calls += 1
         if self.down:
-            raise EmbeddingFailed(f"{self.name} is down")
+            raise EmbeddingFailed(f"{self.called} is down")
         return super().embed(texts)
 
 

@@ -11,18 +11,20 @@ WORDS = ["harbour", "violin", "tram", "cedar", "lantern", "ninety", "walnut", "f
 
 
 class Fixed:
-    """A vector for every text it knows, and one for all the others."""
+    """A vector for every text it knows, and one for all the others, if it has one."""
 
     name, width = "fixed:1", 3
 
-    def __init__(self, vectors: dict[str, Sequence[float]]) -> None:
+    def __init__(self, vectors: dict[str, Sequence[float]], other: Sequence[float] | None = None) -> None:
         self.vectors = vectors
+        self.other = other
 
     def embed(self, texts: Sequence[str]) -> Any:  # an array
         return np.stack([self.embed_query(text) for text in texts])
 
     def embed_query(self, text: str) -> Any:  # an array
-        vector = np.array(self.vectors.get(text, (0.0, 0.0, 1.0)), dtype=np.float32)
+        known = self.vectors[text] if self.other is None else self.vectors.get(text, self.other)
+        vector = np.array(known, dtype=np.float32)
         return vector / np.linalg.norm(vector)
 
 

@@ -184,7 +184,7 @@ def test_neighbours_are_those_of_the_same_partition(mem: Memory) -> None:
 
 def test_meaning_is_ten_times_the_cosine() -> None:
     vectors: dict[str, Sequence[float]] = {"q": (1, 0, 0), "near": (0.8, 0.6, 0), "away": (-1, 0, 0)}
-    with Memory.open(":memory:", embedder=Fixed(vectors), clock=lambda: NOON) as mem:
+    with Memory.open(":memory:", embedder=Fixed(vectors, other=(0.0, 0.0, 1.0)), clock=lambda: NOON) as mem:
         mem.remember_many(["near", "away"], scope=ADA)
         assert column(evidence(mem, "q"), "meaning") == pytest.approx({"near": 8.0, "away": -10.0}, abs=1e-5)
 

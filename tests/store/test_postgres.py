@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
-
 import pytest
 
 from contract.postgres import Server
@@ -39,10 +36,3 @@ class TestPostgresStore(StoreContract):
 
 class TestEncryptedPostgresStore(TestPostgresStore):
     key = "5e" * 32
-
-
-def test_the_first_schema_is_the_one_that_was_released() -> None:
-    from wellworn.store.postgres.schema import SCHEMA
-
-    words = " ".join(re.sub(r"--.*", "", SCHEMA).split())
-    assert hashlib.sha256(words.encode()).hexdigest()[:16] == "cc38d86c87b98070"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain
@@ -169,7 +169,7 @@ class Forgetter:
         """Everything of a session, and the memories of other sessions that its words were merged into: they hold them,
         in their text, their evidence or an older version."""
         selection = Selection(session_id=session_id)
-        entries = self._entries(partition, selection)
+        entries = [*self._entries(partition, selection)]
         here = {entry.id for entry in entries}
         links = tx.links(sorted(here), types=["derived_from"])
         sources = {link.source for link in links if link.target in here} - here
@@ -219,8 +219,8 @@ class Forgetter:
             tx.update(changed, change=None)
         return {other: tx.remove(other, Selection(ids=copies)) for other, copies in go.items()}
 
-    def _entries(self, partition: Partition, selection: Selection) -> list[Entry]:
-        return [entry for page in self._store.pages([partition], selection) for _, entry in page]
+    def _entries(self, partition: Partition, selection: Selection) -> Iterator[Entry]:
+        return (entry for page in self._store.pages([partition], selection) for _, entry in page)
 
     def _kept(self, scope: Scope, emptied: Sequence[Partition]) -> dict[str, int]:
         """What other layers of the scope still hold, and raw turns left in the partitions touched."""

@@ -38,7 +38,15 @@ class HashEmbedder:
     def __init__(self, width: int = 256) -> None:
         if width < 1:
             raise InvalidInput("width", f"{width} is not a vector width", "use 256, or more for fewer collisions")
-        self.name, self.width = f"hash:{width}", width
+        self._width = width
+
+    @property
+    def name(self) -> str:
+        return f"hash:{self._width}"
+
+    @property
+    def width(self) -> int:
+        return self._width
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """One unit vector per text, shape (len(texts), width)."""

@@ -287,7 +287,7 @@ class Meter:
         in_flight: InFlight | None = None,
         partition: Partition | None = None,
     ) -> None:
-        self.model, self.name = model, model.name
+        self.model = model
         self.budget = budget or Budget()
         self.prices = prices or Prices.load()
         self._store = store
@@ -300,6 +300,10 @@ class Meter:
             _warned.add(self.name)
             free = "it counts as free, and caps in dollars do not hold it. Put it into the file of WELLWORN_PRICES"
             _log.warning("model %r has no price: %s", self.name, free)
+
+    @property
+    def name(self) -> str:
+        return self.model.name
 
     def complete(self, request: Request) -> Reply:
         """As the model's own; `BudgetExceeded` over a cap."""

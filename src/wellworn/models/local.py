@@ -291,7 +291,7 @@ def _loaded(package: str, kind: str, model: str, **options: Any) -> Any:
     """A model of a package, which is also the name of the extra."""
     try:
         make = getattr(importlib.import_module(package.replace("-", "_")), kind)
-    except ImportError as error:
+    except (ImportError, AttributeError) as error:  # the second: a folder of that name, without the package
         raise MissingExtra(f"the embedder '{package}:{model}'", package) from error
     try:
         return make(model, **options)

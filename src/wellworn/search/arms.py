@@ -131,7 +131,7 @@ def words(
     score = plain
     if few is None and (best <= 0 or "terms" not in profile.weights):  # then nobody asks for the score
         score = bm25
-    elif of_names is not None or bank.threaded:
+    elif few is None and (of_names is not None or bank.threaded):
         spread = [
             _with_neighbours(partition, bm25[start : start + len(partition)], profile)
             for partition, start in bank.filled

@@ -114,12 +114,16 @@ class QdrantVectors:
         """About the `count` row numbers of the highest cosine; None: nobody knows."""
         if partition not in self._current:
             return None
-        wanted = self._of(partition)
-        if among is not None:
-            wanted.must.append(self._models.HasIdCondition(has_id=[*among]))
-        asked = {"query": np.asarray(vector).tolist(), "query_filter": wanted, "limit": count, "with_payload": False}
-        found = self._try(lambda: self._client.query_points(self._collection(partition), **asked), None)
-        return None if found is None else [int(point.id) for point in found.points]
+
+        def found() -> list[int]:
+            wanted = self._of(partition)
+            if among is not None:
+                wanted.must.append(self._models.HasIdCondition(has_id=[*among]))
+            asked = {"query": np.asarray(vector).tolist(), "query_filter": wanted, "limit": count}
+            answer = self._client.query_points(self._collection(partition), **asked, with_payload=False)
+            return [int(point.id) for point in answer.points]
+
+        return self._try(found, None)
 
     def _make(self, partition: Partition, width: int) -> None:
         name, models = self._collection(partition), self._models

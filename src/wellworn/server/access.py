@@ -73,6 +73,10 @@ class Limiter:
         self._filled: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._lock = Lock()
 
+    def wait_s(self, name: str) -> float:
+        """Seconds until `take` would be allowed; 0: now."""
+        return self.take(name, look=True)
+
     def take(self, name: str, *, look: bool = False) -> float:
         """Take one if there is one; else seconds until there is. With `look` nothing is taken."""
         with self._lock:
@@ -226,7 +230,7 @@ class Gate:
         return key
 
     def _check_failures(self, guesser: str) -> None:
-        wait_s = self._failures.take(guesser, look=True)
+        wait_s = self._failures.wait_s(guesser)
         if wait_s:
             raise ServiceFailed("key: too many failed tries (wait)", status=429, retry_after_s=math.ceil(wait_s))
 

@@ -333,7 +333,7 @@ def add_turns(call: Writer, id: str, body: bodies.TurnsBody) -> Response:
             engine.store,
             scope=call.scope,
             session_id=id,
-            watch=NotingWatch(engine.background.watch, note),
+            watch=NotingWatch(engine.background.reflections, note),
         ).writer
         drafts = [writer.draft(**one.given()) for one in body.turns]
         return _turns_reply(writer.write(writer.ready(drafts)))

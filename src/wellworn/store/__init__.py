@@ -12,7 +12,6 @@ from wellworn.store.port import Store
 if TYPE_CHECKING:
     from wellworn.store.sqlite.driver import Key
 
-DURABILITIES = ("full", "normal")
 POSTGRES = ("postgresql", "postgres")
 """The schemes of URLs that libpq understands."""
 
@@ -24,8 +23,6 @@ def choose_store(location: str | Path | Store, *, durability: str, key: Key | No
         return location
     if not isinstance(location, str | Path) or not str(location).strip() or "\x00" in str(location):
         raise InvalidInput("location", f"{location!r} is not a path", "use a file name, ':memory:' or postgresql://…")
-    if durability not in DURABILITIES:
-        raise InvalidInput("durability", f"{durability!r} is unknown", f"use one of {', '.join(DURABILITIES)}")
     key = key if key is not None else key_in_environment()
     if "://" in str(location):
         scheme = str(location).split("://", 1)[0]

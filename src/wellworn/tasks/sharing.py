@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import InvalidInput
+from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Link, Partition, Scope
 from wellworn.ingest.forget import SHARE, SHARED
@@ -77,7 +77,11 @@ class Sharing(OfBank):
             raise InvalidInput("layer", f"{layer!r} is not one to share with", f"use {', '.join(WIDER_LAYERS)}")
         named = [Scope(tenant=own.tenant, agent=agent).home("agent") for agent in checked_ids(agents, "agents")]
         targets = named if layer is None else [own.home(layer)]
-        entries = [self._store.one(own.partitions(), id) for id in checked_ids(ids)]
+        wanted = checked_ids(ids)
+        found = self._store.get(own.partitions(), wanted)
+        if missing := [id for id in wanted if id not in found]:
+            raise NotFound("entry", missing[0])
+        entries = [found[id] for id in wanted]
         return [self._copy(entry, to, refusal(entry, promoted=True)) for to in targets for entry in entries]
 
     def learn_from_peer(

@@ -75,6 +75,7 @@ class WellwornMemoryService(CountsFaults, BaseMemoryService):  # type: ignore[mi
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
         """Store memories as facts."""
+        common = dict(custom_metadata or {})
         with self._faults.guarded("store"):
             items = [
                 {
@@ -82,7 +83,7 @@ class WellwornMemoryService(CountsFaults, BaseMemoryService):  # type: ignore[mi
                     "kind": "fact",
                     "speaker": _speaker(memory.author),
                     "at": _time(memory.timestamp),
-                    "metadata": {**(custom_metadata or {}), **memory.custom_metadata},
+                    "metadata": {**common, **memory.custom_metadata},
                 }
                 for memory in memories
                 if (text := _text(memory.content)).strip()

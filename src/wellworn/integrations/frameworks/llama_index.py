@@ -58,8 +58,11 @@ class WellwornMemoryBlock(CountsFaults, BaseMemoryBlock[str]):  # type: ignore[m
             return format_memory_context(hits, now=self._memory.engine.clock())
         return ""
 
+    async def _aput(self, messages: Sequence[ChatMessage]) -> None:
+        await self._stored(list(messages))
+
     @off_loop
-    def _aput(self, messages: Sequence[ChatMessage]) -> None:
+    def _stored(self, messages: list[ChatMessage]) -> None:
         with self._faults.guarded("store"):
             for session_id in dict.fromkeys(self._session_of(message) for message in messages):
                 turns = [

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from wellworn.core.clock import TimeOrderedIds
 from wellworn.core.errors import MissingExtra, NotFound
@@ -91,15 +91,11 @@ class WellwornSession(CountsFaults):
 
     def _add(self, items: Sequence[Item]) -> None:
         with self._faults.guarded("store"):
-            writer, scrub = (
-                self._memory.session(self.session_id).writer,
-                self._memory.engine.scrubbing.stored(self._home),
-            )
-            scrubbed = [scrubbed_json(item, scrub) for item in items]
+            writer, scrubbing = self._memory.session(self.session_id).writer, self._memory.engine.scrubbing
+            if scrubbing.on:
+                items = [scrubbed_json(item, scrubbing.stored(self._home)) for item in items]
             turns = [
-                (turn, _is_said(item) and not number)
-                for item in scrubbed
-                for number, turn in enumerate(_turns_of(item))
+                (turn, _is_said(item) and not number) for item in items for number, turn in enumerate(_turns_of(item))
             ]
             records = writer.ready([writer.draft(**turn) for turn, _ in turns])
             writer.write(
@@ -110,11 +106,11 @@ class WellwornSession(CountsFaults):
             )
 
     @off_loop
-    def pop_item(self) -> Any:
+    def pop_item(self) -> TResponseInputItem | None:
         """Forget the latest item that is not forgotten yet, and return it."""
         with self._faults.guarded("store"):
             while left := [turns for turns in self._turns() if any(turn.entry_id for turn in turns)]:
-                (item,) = self._items(left[-1:])
+                (item,) = cast("list[TResponseInputItem]", self._items(left[-1:]))
                 with suppress(NotFound):  # someone else was first
                     self._memory.forget([turn.entry_id for turn in left[-1] if turn.entry_id], turns=True)
                     return item

@@ -84,7 +84,7 @@ class PostgresStore(SqlStore):
     _connections: Pool
 
     def __init__(self, url: str, *, durability: str = "full", key: Key | None = None) -> None:
-        super().__init__()
+        super().__init__(durability)
         address = Address(url)
         self._secret = key_of(key)
         self.location = address.name
@@ -138,9 +138,8 @@ class PostgresStore(SqlStore):
         return True
 
     def vectors(self, nos: Sequence[int]) -> dict[int, Vector]:
-        with (
-            self._connections.reading() as db
-        ):  # in one value each width: rows of their own took longer than finding them
+        # In one value each width: rows of their own took longer than finding them.
+        with self._connections.reading() as db:
             groups = db.ask(_VECTORS, (Numbers(nos),))
         found: dict[int, Vector] = {}
         for entries, blob in groups:  # a vector is sent as two short numbers, then its own

@@ -9,11 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from wellworn.core.errors import InvalidInput
 from wellworn.store.damage import Damage
 from wellworn.store.port import Removed, Store, StoreReader, Tx
 from wellworn.store.sql.db import Db
 from wellworn.store.sql.reader import SqlReader
 from wellworn.store.sql.tx import SqlTx
+
+DURABILITIES = ("full", "normal")
 
 
 class SqlConnections(Protocol):
@@ -38,7 +41,9 @@ class SqlStore(SqlReader, Store):
     _connections: SqlConnections
     _secret: bytes | None
 
-    def __init__(self) -> None:
+    def __init__(self, durability: str) -> None:
+        if durability not in DURABILITIES:
+            raise InvalidInput("durability", f"{durability!r} is unknown", f"use one of {', '.join(DURABILITIES)}")
         self.damage = Damage()
 
     def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[Db]:

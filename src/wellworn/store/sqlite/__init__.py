@@ -40,7 +40,7 @@ class SqliteStore(SqlStore):
     _connections: Connections
 
     def __init__(self, path: str | Path, *, durability: str = "full", key: Key | None = None) -> None:
-        super().__init__()
+        super().__init__(durability)
         self.location = str(path)
         self.path = Path(os.path.realpath(path))
         """The file itself: where a link leads, and the same after a change of the folder."""
