@@ -328,14 +328,10 @@ def check(visit: Administers) -> Response:
 
 @ui.get("/keys")
 def keys(visit: Administers) -> Response:
-    """Who may call the service."""
-    return _keys_page(visit)
-
-
-def _keys_page(visit: Visit, made: str = "") -> Response:
-    """The list of keys, and the text of one that was just made: it is in no address and shown once."""
+    """Who may call the service, and the text of a key that was just made: it is in no address and shown once."""
     visit.call.require_tenant("the list of keys")
     found = list_keys(visit.call.memory.engine.store, visit.call.caller.tenant)
+    made, visit.browser.made[:] = [*visit.browser.made], []
     return visit.page("keys.html", keys=found, made=made, now=visit.call.memory.engine.clock())
 
 
@@ -348,7 +344,8 @@ def make_key(visit: Administers) -> Response:
     _, text = create_key(
         engine.store, tenant=tenant, role=role, now=engine.clock(), name=form.get("name", ""), layers=layers
     )
-    return _keys_page(visit, text)
+    visit.browser.made.append(text)
+    return visit.go(f"{PAGE}keys", "")
 
 
 @ui.post("/keys/revoke")

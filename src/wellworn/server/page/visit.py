@@ -61,6 +61,8 @@ class Browser:
     key_id: str = ""
     """The key that was signed in with; empty: none."""
     ends: float
+    made: list[str]
+    """Texts of keys that were made and not shown yet."""
 
 
 class Browsers:
@@ -72,7 +74,7 @@ class Browsers:
 
     def open(self, key_id: str = "") -> Browser:
         id, token = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
-        browser = Browser(id=id, token=token, key_id=key_id, ends=self._ticks() + STAY_S)
+        browser = Browser(id=id, token=token, key_id=key_id, ends=self._ticks() + STAY_S, made=[])
         self._known.put(id, browser)
         return browser
 
