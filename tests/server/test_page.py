@@ -301,9 +301,12 @@ def test_a_search_without_hits_says_so(server: Running) -> None:
 
 def test_an_empty_memory_says_how_to_add_a_first_one(server: Running) -> None:
     http = server.http()
-    assert "POST /v1/entries?user=ben" in http.get("/?user=ben").text
+    page = html.unescape(http.get("/?user=ben").text)
+    assert "POST /v1/entries?user=ben" in page
+    assert "wellworn remember 'Ada prefers tokio.' --user ben --db " in page
     server.client().for_user("ben").remember("Ben likes tea.")
     assert "POST /v1/entries" not in http.get("/?user=ben").text
+    assert 'of me yet. Others: <a href="/?user=ben">ben</a>.' in http.get("/").text
 
 
 def test_a_question_that_is_too_long_is_called_so(server: Running) -> None:

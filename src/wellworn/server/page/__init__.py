@@ -5,6 +5,7 @@ No rule of memory lives here. Pages look; only POSTs change anything.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -83,12 +84,20 @@ def search(visit: Looks, q: Line = "") -> Response:
     memory = visit.call.memory
     if not q.strip() or not visit.named:
         empty = visit.named and not memory.entries(limit=1)
-        return visit.page("search.html", q=q, recall=None, empty=empty)
+        return visit.page("search.html", q=q, recall=None, command=_first_command(visit) if empty else "")
     recall = memory.recall(q, k=HITS)
     visit.call.access.count = len(recall.hits)
     unlikely = recall.confidence is not None and recall.confidence < MIN_CONFIDENCE
     replaced = {hit.entry.id: _replaced_by(visit, hit.entry) for hit in recall if hit.outdated}
     return visit.page("search.html", q=q, recall=recall, unlikely=unlikely, replaced=replaced, nothing=NOTHING)
+
+
+def _first_command(visit: Visit) -> str:
+    """What remembers something here, typed where the service runs; a visitor with a key is told no path."""
+    home = visit.call.scope.home()
+    options = {f"--{home.layer}": home.layer_id} | ({"--tenant": home.tenant} if home.tenant != "default" else {})
+    options |= {} if visit.signed_in else {"--db": visit.call.memory.engine.store.location}
+    return shlex.join(["wellworn", "remember", "Ada prefers tokio.", *(part for one in options.items() for part in one)])
 
 
 def _replaced_by(visit: Visit, entry: Entry) -> Entry | None:
