@@ -300,7 +300,7 @@ def test_claude_code_is_served_by_its_hooks(cli: Cli, transcript: Path) -> None:
     shown = cli.ok("hook", "pre-task", stdin=json.dumps(asked)).out
     assert "pytest tests/parser" in shown
     assert "The user prefers tabs over spaces." in shown
-    assert cli.ok("session", "list").out.split() == ["s1"]  # a prompt that only asks is not kept
+    assert cli.json("session", "list")["sessions"] == ["s1"]  # a prompt that only asks is not kept
 
 
 ASKED = {"hook_event_name": "UserPromptSubmit", "cwd": "/home/me/project", "permission_mode": "default"}

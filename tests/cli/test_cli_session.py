@@ -65,8 +65,10 @@ def test_text_may_come_from_standard_input(cli: Cli) -> None:
 
 def test_sessions_are_listed_one_a_line(cli: Cli) -> None:
     for session_id in ("monday", "tuesday"):
-        cli.ok("session", "add", "user", f"hello on {session_id}", "--session-id", session_id)
-    assert cli.ok("session", "list").out.splitlines() == ["monday", "tuesday"]
+        said = ("--at", "2019-01-02T03:04", "--session-id", session_id)
+        cli.ok("session", "add", "user", f"hello on {session_id}", *said)
+    rows = [line.split()[:3] for line in cli.ok("session", "list").out.splitlines() if "day" in line]
+    assert rows == [["monday", "1", "2019-01-02"], ["tuesday", "1", "2019-01-02"]]
 
 
 def test_an_unknown_session_leaves_with_one(cli: Cli) -> None:

@@ -228,8 +228,9 @@ class Reads(StoreReader):
             found.sort(key=lambda head: (head.touched_at, head.partition, head.id))
         return found[:limit]
 
-    def turns(self, partition: Partition, session_id: str) -> list[Turn]:
-        return [turn for _, turn in sorted(self.state.turns.get((partition, session_id), {}).items())]
+    def turns(self, partition: Partition, session_id: str, *, since: int = 0) -> list[Turn]:
+        said = sorted(self.state.turns.get((partition, session_id), {}).items())
+        return [turn for number, turn in said if number >= since]
 
     def records(self, wanted: RecordFilter) -> list[Record]:
         found = [copy.deepcopy(record) for record in self.state.records.values() if chosen(record, wanted)]

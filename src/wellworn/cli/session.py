@@ -93,8 +93,12 @@ def end(
 def list_(target: Target) -> None:
     """List the dialogues of the user, oldest first."""
     with target.open() as memory:
-        ids = memory.sessions()
-    target.answer({"sessions": ids}, *ids)
+        store = memory.engine.store
+        heads = store.sessions(target.scope.home())
+        turns = [None if target.json else store.last_turn(head) for head in heads]
+    rows = [(head.id, head.turns, turn and turn.at) for head, turn in zip(heads, turns, strict=True)]
+    shown = render.table(("session", "turns", "last"), rows)
+    target.answer({"sessions": [head.id for head in heads]}, shown, nothing=f"No sessions for {target}.")
 
 
 @command(app, "show", "session show 2026-05-01")

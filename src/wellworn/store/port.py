@@ -202,7 +202,11 @@ class StoreReader(ABC):
         return found[0] if found else None
 
     @abstractmethod
-    def turns(self, partition: Partition, session_id: str) -> list[Turn]: ...
+    def turns(self, partition: Partition, session_id: str, *, since: int = 0) -> list[Turn]:
+        """In order, from the number `since` on."""
+
+    def last_turn(self, head: SessionHead) -> Turn | None:
+        return next(iter(self.turns(head.partition, head.id, since=head.turns - 1)), None)
 
     # -- records -------------------------------------------------------------------------------------------------
 

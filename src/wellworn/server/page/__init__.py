@@ -225,10 +225,12 @@ def sessions(visit: Looks) -> Response:
     """Dialogues, the latest first."""
     if not visit.named:
         return visit.page("choose.html")
-    heads = visit.call.memory.engine.store.sessions(visit.call.scope.home())
+    store = visit.call.memory.engine.store
+    heads = store.sessions(visit.call.scope.home())
     visit.call.access.count = len(heads)
     heads.sort(key=lambda head: head.touched_at, reverse=True)
-    return visit.page("sessions.html", heads=heads[:MOST_SHOWN])
+    found = [(turn.at if (turn := store.last_turn(head)) else head.touched_at, head) for head in heads[:MOST_SHOWN]]
+    return visit.page("sessions.html", sessions=sorted(found, key=lambda one: one[0], reverse=True))
 
 
 @ui.get("/session")
