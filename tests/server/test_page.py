@@ -264,19 +264,29 @@ def test_words_that_nobody_touched_stay_in_a_review() -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "state", "answers"),
+    ("form", "state", "answers", "told"),
     [
-        ({}, "active", []),
-        ({"wrong": "on"}, "pruned", []),
-        ({"instead": "The tram stops at ten."}, "superseded", ["ten"]),
+        ({}, "active", [], ["Marked as outdated.", "Outdated since"]),
+        ({"wrong": "on"}, "pruned", [], ["Marked as never true.", "It was never true."]),
+        ({"instead": "The tram stops at ten."}, "superseded", ["ten"], ["Marked as outdated.", "by The tram stops"]),
+        (
+            {"wrong": "on", "instead": "The tram stops at ten."},
+            "pruned",
+            ["ten"],
+            ["Marked as never true.", "It was never true. Instead: The tram stops at ten."],
+        ),
     ],
 )
-def test_what_is_outdated_gives_way(form: dict[str, str], state: str, answers: list[str], server: Running) -> None:
+def test_what_is_outdated_gives_way(
+    form: dict[str, str], state: str, answers: list[str], told: list[str], server: Running
+) -> None:
     me = server.service.memory.for_user("me")
     (id,) = me.remember("The tram stops at nine.", kind="fact", at="2026-01-01")
     http = server.http()
     token = token_of(http.get(f"/ui/entries/{id}"))
-    assert http.post(f"/ui/entries/{id}/outdate", data={"token": token, **form}).status_code == 303
+    page = http.post(f"/ui/entries/{id}/outdate", data={"token": token, **form}, follow_redirects=True)
+    shown = " ".join(re.sub("<[^>]+>", "", page.text).split())
+    assert [one for one in told if one not in shown] == []
     assert me.get(id).state == state
     assert [hit.text for hit in me.recall("when does the tram stop?")] == [
         f"The tram stops at {one}." for one in answers

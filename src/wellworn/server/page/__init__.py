@@ -171,9 +171,9 @@ def outdate(visit: Changes, id: str) -> Response:
     if text:
         new = memory.remember(text, kind=old.kind, tags=old.tags, layer=old.layer, speaker=old.speaker)[0]
         memory.supersede(id, new, wrong=wrong)
-        return visit.go(f"{PAGE}entries/{new}", "outdated")
-    memory.edit(id, **({"state": "pruned"} if wrong else {"valid_to": memory.engine.clock()}))
-    return visit.go(f"{PAGE}entries/{id}", "outdated")
+    else:
+        memory.edit(id, **({"state": "pruned"} if wrong else {"valid_to": memory.engine.clock()}))
+    return visit.go(f"{PAGE}entries/{id}", "wrong" if wrong else "outdated")
 
 
 @ui.post("/entries/{id}/forget")

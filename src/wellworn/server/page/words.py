@@ -13,6 +13,7 @@ SAID = {
     "edited": "Changed. The former state is in its history.",
     "same": "Nothing was changed.",
     "outdated": "Marked as outdated.",
+    "wrong": "Marked as never true.",
     "forgotten": "Forgotten, for good.",
     "nothing": "There was nothing to forget.",
     "decided": "Decided.",
