@@ -323,8 +323,9 @@ def test_sessions_stand_by_when_they_were_said(server: Running) -> None:
     me = server.service.memory.for_user("me")
     for id, at in (("new", "2026-05-04T09:30"), ("old", "2019-01-02T03:04")):
         me.session(id).add("user", "Good morning.", at=at)
-    shown = re.findall(r"<time>(.+?)</time>", server.http().get("/ui/sessions").text)
-    assert shown == ["2026-05-04 09:30", "2019-01-02 03:04"]
+    page = server.http().get("/ui/sessions").text
+    assert re.findall(r"<time>(.+?)</time>", page) == ["2026-05-04 09:30", "2019-01-02 03:04"]
+    assert "Times are UTC." in page
 
 
 def test_a_question_that_is_too_long_is_called_so(server: Running) -> None:
