@@ -328,6 +328,24 @@ def test_sessions_stand_by_when_they_were_said(server: Running) -> None:
     assert "Times are UTC." in page
 
 
+def test_errors_are_sentences_on_a_page_about_the_same_person(server: Running) -> None:
+    (id,) = server.service.memory.for_user("ben").remember("The tram stops at nine.")
+    http, address = server.http(), f"/ui/entries/{id}/"
+    sent = fields_of(http.get(f"{address[:-1]}?user=ben"), address + "edit")
+    told = {
+        "The text is empty.": http.post(f"{address}edit?user=ben", data={**sent, "text": " "}),
+        "The entry says this already.": http.post(
+            f"{address}outdate?user=ben", data={**sent, "instead": "The tram stops at nine."}
+        ),
+        "There is no page 'nothing/here' here.": http.get("/ui/nothing/here?user=ben"),
+        "There is no entry 'xyz' here.": http.get("/ui/entries/xyz?user=ben"),
+    }
+    for words, answer in told.items():
+        assert words in html.unescape(answer.text)
+        assert 'href="/ui/sessions?user=ben"' in answer.text
+        assert '<a href="/?user=ben">Back to the search' in answer.text
+
+
 def test_a_question_that_is_too_long_is_called_so(server: Running) -> None:
     answer = server.http().get("/", params={"q": "x" * 3_000})
     assert answer.status_code == 422

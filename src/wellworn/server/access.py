@@ -200,7 +200,7 @@ class Gate:
         self._check_failures(guesser)
         if not opens(key, token.strip(), self._clock()) or key is None:
             self._failures.take(guesser)
-            raise AccessDenied("key: unknown, expired or revoked (see `wellworn keys list`)", status=UNKNOWN_CALLER)
+            raise AccessDenied("key: is unknown, expired or revoked (see `wellworn keys list`)", status=UNKNOWN_CALLER)
         return self._within_rate(_caller(key))
 
     def waits(self, headers: Mapping[str, str]) -> bool:
@@ -226,7 +226,7 @@ class Gate:
     def _active(self, id: str) -> ApiKey:
         key = find_key(self._store, id)
         if key is None or not key.active(self._clock()):
-            raise AccessDenied("key: expired or revoked (see `wellworn keys list`)", status=401)
+            raise AccessDenied("key: is expired or revoked (see `wellworn keys list`)", status=401)
         return key
 
     def _check_failures(self, guesser: str) -> None:

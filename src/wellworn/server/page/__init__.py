@@ -97,7 +97,9 @@ def _first_command(visit: Visit) -> str:
     home = visit.call.scope.home()
     options = {f"--{home.layer}": home.layer_id} | ({"--tenant": home.tenant} if home.tenant != "default" else {})
     options |= {} if visit.signed_in else {"--db": visit.call.memory.engine.store.location}
-    return shlex.join(["wellworn", "remember", "Ada prefers tokio.", *(part for one in options.items() for part in one)])
+    return shlex.join(
+        ["wellworn", "remember", "Ada prefers tokio.", *(part for one in options.items() for part in one)]
+    )
 
 
 def _replaced_by(visit: Visit, entry: Entry) -> Entry | None:
@@ -170,6 +172,8 @@ def outdate(visit: Changes, id: str) -> Response:
     old, text = memory.get(id), visit.form.get("instead", "").strip()
     if text:
         new = memory.remember(text, kind=old.kind, tags=old.tags, layer=old.layer, speaker=old.speaker)[0]
+        if new == id:
+            raise InvalidInput("instead", "the entry says this already", "say what holds now, or leave it empty")
         memory.supersede(id, new, wrong=wrong)
     else:
         memory.edit(id, **({"state": "pruned"} if wrong else {"valid_to": memory.engine.clock()}))
@@ -365,3 +369,8 @@ def revoke(visit: Administers) -> Response:
     engine, tenant = visit.call.memory.engine, visit.call.caller.tenant
     revoke_key(engine.store, visit.form.get("id", ""), now=engine.clock(), tenant=tenant)
     return visit.go(f"{PAGE}keys", "revoked")
+
+
+@ui.get("/{path:path}", dependencies=[Depends(Visits("reader"))])  # the last: whatever is none of the above
+def unknown(path: str) -> Response:
+    raise NotFound("page", path)

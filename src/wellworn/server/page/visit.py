@@ -25,7 +25,7 @@ from markupsafe import Markup
 
 from wellworn.core.cache import LruCache
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import AccessDenied, InvalidInput, WellwornError
+from wellworn.core.errors import AccessDenied, InvalidInput, NotFound, WellwornError
 from wellworn.core.values import LAYERS
 from wellworn.core.wellformed import counted, shortened, visible
 from wellworn.server.access import Caller
@@ -168,7 +168,7 @@ class Visits:
         if request.method == "POST" and (
             known is None or not hmac.compare_digest(form.get("token", "").encode(), known.token.encode())
         ):
-            raise AccessDenied("page: it was opened before the service was started (open it again)")
+            raise AccessDenied("page: this page was opened before the service was started (open it again)")
         ACTOR.set(caller.actor)
         chosen: dict[str, str] = {name: value for name in LAYERS if (value := request.query_params.get(name))}
         layers = _layers_of(caller) | {name: (value,) for name, value in chosen.items()}
@@ -176,7 +176,7 @@ class Visits:
             chosen[choice[0]], layers[choice[0]] = choice[1][0], choice[1][:1]
         scope = access.scope = caller.scope(layers, None)
         memory = state.service.memory.for_scope(scope)
-        return Visit(
+        visit = request.state.visit = Visit(
             call=Call(service=state.service, caller=caller, memory=memory, scope=scope, wanted=None, access=access),
             browser=known or state.browsers.open(),
             bank=state.bank,
@@ -184,6 +184,7 @@ class Visits:
             form=form,
             chosen=chosen,
         )
+        return visit
 
 
 def _layers_of(caller: Caller) -> dict[str, Sequence[str]]:
@@ -214,13 +215,18 @@ class PageRoute(APIRoute):
                 return await handle(request)
             except WellwornError as error:
                 log_fault(error)
-                status, message = status_of(error), words_of(error)
+                status, message = status_of(error), words.sentences(words_of(error))
+                if isinstance(error, NotFound):
+                    message = f"There is no {error.what} {error.name!r} here."
             except RequestValidationError as error:
                 long = [one["ctx"]["max_length"] for one in error.errors() if one["type"] == "string_too_long"]
                 problem = f"What you ask for is too long: at most {long[0]:,} characters." if long else ""
                 status, message = 422, problem or "The address is not complete."
             if status == 401:
                 return RedirectResponse(SIGN_IN, 303)
+            visit: Visit | None = getattr(request.state, "visit", None)  # as far as it came
+            if visit is not None:
+                return visit.page("problem.html", status, message=message)
             return _html("problem.html", status, visit=None, here="", said="", message=message)
 
         return handled
@@ -238,7 +244,7 @@ async def sign_in(request: Request) -> Response:
         shown = ({"authorization": f"Bearer {given}"}, request.client.host if request.client else "")
         await run_in_threadpool(state.service.gate.admit, *shown)
     except AccessDenied as error:
-        return sign_in_page(str(error), status_of(error))
+        return sign_in_page(words.sentences(str(error)), status_of(error))
     state.browsers.close(request.cookies.get(cookie_of(request), ""))
     answer = RedirectResponse("/", 303)
     keep(answer, request, state.browsers.open(id_in(token)))

@@ -23,6 +23,8 @@ SAID = {
 """What a page says after a change."""
 MOST_REASONS = 3
 """In the line below a hit."""
+_VERBS = ("is ", "has ", "holds ", "needs ", "must ", "cannot ")
+"""How a problem begins that says something of its field."""
 MOST_DRAWN = 12
 WIDTH, ROW = 640, 38
 
@@ -33,6 +35,15 @@ def day(moment: datetime | None) -> str:
 
 def moment(moment: datetime | None) -> str:
     return "" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
+
+
+def sentences(message: str) -> str:
+    """An error as a visitor reads it: `text: is empty (write one)` is "The text is empty. Write one."."""
+    problem, _, remedy = message.removesuffix(")").partition(" (")
+    field, colon, rest = problem.partition(": ")
+    if colon and " " not in field:
+        problem = f"the {field} {rest}" if rest.startswith(_VERBS) else rest
+    return " ".join(f"{one[:1].upper()}{one[1:]}." for one in (problem, remedy) if one)
 
 
 def percent(share: float | None) -> str:
