@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import fields
 from pathlib import Path
 
@@ -301,3 +302,12 @@ def test_a_recall_says_how_sure_it_is(cli: Cli, query: str, said: str) -> None:
     sure = cli.json("recall", query, *place)["confidence"]
     assert f"Confidence {sure:.2f}: the answer is {said} among them.\n" in cli.ok("recall", query, *place).err
     assert "Confidence" not in cli.ok("recall", query, "--user", "nobody", *place).err
+
+
+def test_a_store_that_can_only_be_read_asks_for_no_outcome(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli.remember("Ada prefers tokio.")
+    assert "wellworn outcome" in cli.ok("recall", "tokio").err
+    monkeypatch.setattr("os.access", lambda _, mode: mode != os.W_OK)
+    answer = cli.ok("recall", "tokio")
+    assert "Ada prefers tokio." in answer.out
+    assert "wellworn outcome" not in answer.err

@@ -335,3 +335,12 @@ def test_a_toml_table_comes_and_goes(before: str) -> None:
     added = with_toml(before, ("mcp_servers", "wellworn"), {"command": "C:\\x", "args": ["a"]})
     assert tomllib.loads(added)["mcp_servers"]["wellworn"] == {"command": "C:\\x", "args": ["a"]}
     assert without_toml(added, ("mcp_servers", "wellworn")) == before
+
+
+def test_a_file_that_cannot_be_written_is_named(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(source: Path, _target: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(source))
+
+    monkeypatch.setattr("os.replace", refused)
+    assert f"{place / '.mcp.json'}: Permission denied" in connect("claude-code", code=2)
+    assert list(place.glob("*.tmp")) == list(place.glob(".*.tmp")) == []

@@ -243,6 +243,7 @@ def recall(
         )
         shown = [hit.entry.id for hit in found if hit.outdated or as_of is None]
         newer = {id: memory.engine.changer.replacements(id, scope=target.scope) for id in shown}
+    logged = not memory.engine.learner.log.failed
     block = found.context(max_tokens=max_tokens) if context else ""
     if target.json:
         document = to_plain(found)
@@ -254,10 +255,10 @@ def recall(
     else:
         hits = render.hit_table(found.hits, newer=newer, explain=explain)
         render.show(hits, render.step_table(found.trace) if explain else None)
-        _say_recall(found, target)
+        _say_recall(found, target, logged=logged)
 
 
-def _say_recall(found: Recall, target: Target) -> None:
+def _say_recall(found: Recall, target: Target, *, logged: bool) -> None:
     how = "" if found.route == "hybrid" else f", route {found.route}"
     entries = counted(found.searched, "entries")
     target.say(f"{len(found.hits)} of {entries} for {target}{how}, {1000 * found.cost.seconds:.1f} ms")
@@ -267,7 +268,7 @@ def _say_recall(found: Recall, target: Target) -> None:
         target.say("The deadline cut the search short; with more time there may be more.")
     elif not found.searched:
         target.say("No entry matches; `wellworn list` shows what there is.")
-    elif found.hits:
+    elif found.hits and logged:
         target.say(f"Did the first one help? Say so: `wellworn outcome {found.id} --cited 0`")
 
 

@@ -469,6 +469,8 @@ def write(texts: Mapping[Path, str | None]) -> None:
             beside.write_bytes(text.encode())
             beside.chmod(mode)
             os.replace(beside, file)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(file)) from error
         finally:
             beside.unlink(missing_ok=True)
 

@@ -49,7 +49,8 @@ class LearningLog:
         self._wake = threading.Event()
         self._pid: int | None = None
         self._closed = False
-        self._failed = False
+        self.failed = False
+        """Whether recalls could not be written of late."""
 
     def __len__(self) -> int:
         """Recalls that are not written yet."""
@@ -134,11 +135,11 @@ class LearningLog:
                 with self.store.transact(tenant=tenant) as tx:
                     committed = self.write(tx)
                 committed()
-            self._failed = False
+            self.failed = False
         except WellwornError as error:
-            if not self._closed and not self._failed:  # once, not twice a second, and not after closing
-                _logger.warning("recalls are not logged: %s", type(error).__name__)
-            self._failed = True
+            if not self._closed and not self.failed:  # once, not twice a second, and not after closing
+                _logger.warning("recalls are not logged, because the store cannot be written: %s", type(error).__name__)
+            self.failed = True
 
     def close(self) -> None:
         """Write what is pending and end the thread."""
