@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any, get_type_hints
@@ -134,7 +135,8 @@ def with_shared_options(root: Callable[..., None]) -> Callable[..., None]:
 
 
 def _signed(run: Callable[..., None], like: Callable[..., None], *, own_from: int, root: bool) -> Callable[..., None]:
-    """`run` with the signature that typer should see: the own options of `like`, then the shared ones."""
+    """`run` with the signature that typer should see: the own options of `like`, then the shared ones. The lines of a
+    paragraph become one, which is as wide as the terminal."""
     here = {"options": sys.modules[__name__]}  # `agents` does without this module
     hints = get_type_hints(like, localns=here, include_extras=True)
     own = [
@@ -146,6 +148,7 @@ def _signed(run: Callable[..., None], like: Callable[..., None], *, own_from: in
     parameters = [context, *own, *shared, _parameter("json", JsonFlag, False)]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # how inspect is told
     run.__annotations__ = {p.name: p.annotation for p in parameters}
+    run.__doc__ = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(like.__doc__ or ""))
     return run
 
 
