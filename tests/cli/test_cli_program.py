@@ -73,6 +73,15 @@ def test_version() -> None:
     assert shown.stdout.startswith("wellworn 0.")
 
 
+def test_json_before_a_command(cli: Cli) -> None:
+    (version,) = cli.json("--version").values()
+    assert cli.ok("--version").out == f"wellworn {version}\n"
+    for arguments in (("session", "--json"), ("session", "--json", "list")):
+        assert "--json stands before the group, or after its command" in cli(*arguments).err
+    assert json.loads(cli("--json", "session").err)["error"]["message"] == "needs a command"
+    assert "cannot unpack nofile: No such file" in cli("backup", "verify", "nofile").err
+
+
 def test_help_loads_nothing_heavy() -> None:
     heavy = ("numpy", "wordllama", "tokenizers", "sqlite3", "yaml")
     code = f"import sys, wellworn.cli; print([m for m in {heavy} if m in sys.modules])"

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from wellworn.ops.doctor import Report
     from wellworn.ops.retention import RetentionPolicy
 
-app = typer.Typer(no_args_is_help=True, help="The store: export, load, encrypt, re-embed, counts, costs, audit log.")
+app = typer.Typer(
+    no_args_is_help=True, help="The store: exports, encryption (rekey), embedder, counts, costs, audit log (events)."
+)
 backup_app = typer.Typer(no_args_is_help=True, help="Backups: create, list, verify, restore.")
 verbs = typer.Typer()
 

@@ -5,6 +5,7 @@ A command loads only the group it is in.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -44,15 +45,23 @@ class Program(TyperGroup):
             message = getattr(error, "format_message", None)  # click's own errors; anything else is a bug
             if message is None:
                 raise
-            print_error(error, message(), as_json=True)
+            print_error(error, message() or "needs a command", as_json=True)
             code = REFUSED
         sys.exit(code if isinstance(code, int) else 0)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta["json"] = "--json" in args  # for --version, which is read before any other option
+        found: list[str] = super().parse_args(ctx, args)
+        return found
 
     def invoke(self, ctx: Any) -> Any:  # as the base class
         try:
             return super().invoke(ctx)
         except Exception as error:
-            meant = MEANT.get(getattr(error, "option_name", None) or "")
+            name = getattr(error, "option_name", None) or ""
+            if name[2:] in {*SHARED, "json"}:  # only a group does not take it
+                error.message = f"{name} stands before the group, or after its command"  # type: ignore[attr-defined]
+            meant = MEANT.get(name)
             if meant and any(meant in one.opts for one in error.ctx.command.params):  # type: ignore[attr-defined]
                 error.possibilities = [meant]  # type: ignore[attr-defined]
             faults: list[Any] = getattr(
@@ -67,9 +76,9 @@ class Program(TyperGroup):
         return [*first, *(name for name in self.commands if name not in FIRST)]
 
 
-def _version(wanted: bool) -> None:
+def _version(ctx: typer.Context, wanted: bool) -> None:
     if wanted:
-        typer.echo(f"wellworn {__version__}")
+        typer.echo(json.dumps({"version": __version__}) if ctx.meta["json"] else f"wellworn {__version__}")
         raise typer.Exit
 
 

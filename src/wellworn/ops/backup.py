@@ -254,6 +254,6 @@ def _unpacked(path: Path, beside_: Path | None) -> Iterator[tuple[Backup, Path]]
                 raise TransferError(f"{path} is damaged: its content does not have the hash that its first line states")
             yield header, target
     except (OSError, EOFError) as error:
-        raise TransferError(f"cannot restore {path}: {getattr(error, 'strerror', None) or error}") from error
+        raise TransferError(f"cannot unpack {path}: {getattr(error, 'strerror', None) or error}") from error
     except zlib.error as error:
         raise TransferError(f"{path} is damaged: {error}") from error
