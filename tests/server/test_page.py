@@ -346,6 +346,15 @@ def test_errors_are_sentences_on_a_page_about_the_same_person(server: Running) -
         assert '<a href="/?user=ben">Back to the search' in answer.text
 
 
+def test_a_flagged_entry_is_not_called_a_question(server: Running) -> None:
+    me = server.service.memory.for_user("me")
+    (id,) = me.remember("The tram stops at nine.")
+    me.edit(id, state="flagged")
+    page = server.http().get(f"/ui/entries/{id}").text
+    assert '<span class="warn">flagged</span>' in page
+    assert "review</span>" not in page
+
+
 def test_a_question_that_is_too_long_is_called_so(server: Running) -> None:
     answer = server.http().get("/", params={"q": "x" * 3_000})
     assert answer.status_code == 422
