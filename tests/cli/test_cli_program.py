@@ -177,8 +177,7 @@ def test_an_unreadable_store_is_one_line(cli: Cli) -> None:
     cli.db.write_bytes(b"this is no database, whatever its name says" * 100)
     answer = cli("list")
     assert answer.code == 2
-    assert answer.err.startswith("wellworn: ")
-    assert answer.err.count("\n") == 1
+    assert answer.err == f"wellworn: {str(cli.db)!r} is not a wellworn file: give another path\n"
 
 
 # -- as a process ------------------------------------------------------------------------------------------------

@@ -124,6 +124,9 @@ def explained(path: Path, secret: bytes | None, error: Exception) -> Exception:
         return error
     if secret is not None:
         return WrongKey(f"the key does not open {str(path)!r}: check the key, WELLWORN_KEY or WELLWORN_KEY_FILE")
+    with path.open("rb") as file:
+        if b"\0" not in file.read(4096):  # a text: every database, encrypted or not, has zeros in its first page
+            return StoreCorrupt(f"{str(path)!r} is not a wellworn file: give another path")
     return StoreCorrupt(
         f"{str(path)!r} is encrypted, or no database: give its key (key=…, WELLWORN_KEY or WELLWORN_KEY_FILE), or "
         "another path; if it was a plain file of yours, its beginning is damaged: `wellworn doctor --repair`"
