@@ -177,6 +177,13 @@ def test_a_visitor_signs_in_checks_the_store_and_revokes_a_key(chromium: Browser
         page.get_by_role("button", name="Check the whole store").click()
         page.get_by_text("No flaws in").wait_for()
         page.get_by_role("link", name="Keys").click()
+        page.set_viewport_size({"width": 390, "height": 800})
+        page.get_by_text("Make a key…").click()
+        page.get_by_role("button", name="Make the key").click()
+        page.get_by_text("The new key").wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+        page.reload()
+        assert (page.get_by_text("The new key").count(), page.get_by_role("button", name="Revoke").count()) == (0, 3)
         page.get_by_role("button", name="Revoke laptop").click()
         page.get_by_text("The key is revoked.").wait_for()
         page.get_by_role("button", name="Sign out").click()
