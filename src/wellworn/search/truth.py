@@ -15,7 +15,7 @@ from wellworn.core.clock import to_micros
 from wellworn.core.values import READ_BY_MODEL
 from wellworn.ingest.replaces import SURE, leaves, may_follow
 from wellworn.ingest.statement import Statement, about_another, agreement, read
-from wellworn.ingest.terms import Trait, terms, words
+from wellworn.ingest.terms import Trait, read_question, terms, words
 from wellworn.ingest.topics import topics
 from wellworn.ingest.utterance import asks_assistant, only_asks, tells
 from wellworn.learning.past import source_code
@@ -234,10 +234,14 @@ def _part_asked_for(asked: Statement, text: str) -> Statement:
     return max(parts, key=lambda one: _strength(agreement(asked, one)) + WORD * len(asked.content & one.content))
 
 
+def asks_past(query: str) -> bool:
+    """Whether a question asks for what was."""
+    return read_question(query).about_past or not _WAS.isdisjoint(words(query))
+
+
 def _asks_what_is(context: SearchContext) -> bool:
     """Whether the question asks what is, not what was or may be."""
-    past = context.view.question.about_past or not _WAS.isdisjoint(words(context.query))
-    return not past and read(context.query.rstrip("?")).is_so
+    return not asks_past(context.query) and read(context.query.rstrip("?")).is_so
 
 
 def own_first(ranked: Ranked, context: SearchContext) -> Ranked:

@@ -7,7 +7,7 @@ import pytest
 from wellworn import Aggregate, Memory, Models, Recursion, RecursiveCall
 from wellworn.models import ScriptedModel
 
-from .test_executor import planned
+from .test_executor import Fixed, planned
 from .world import QUESTION, SCOPE, filled
 
 COMPARED = "Compare the history of the bakery and the parking"
@@ -60,3 +60,12 @@ def test_combine_returns_the_entries_and_no_text() -> None:
         assert memory.recall(QUESTION, scope=SCOPE).digest == ""
     with Memory.open(":memory:") as empty:
         assert empty.recall("anything", scope=SCOPE).digest == ""
+
+
+def test_a_summary_leaves_what_is_outdated_out_unless_the_past_is_asked_for() -> None:
+    plan = Recursion(planner=Fixed(Aggregate(strategy="summarize")), mode="always")
+    with Memory.open(":memory:", recursion=plan, background=False) as memory:
+        for session, text, at in (("a", "I live in Oslo.", "2026-01-01"), ("b", "I moved to Bergen.", "2026-02-14")):
+            memory.session(session, scope=SCOPE).add("user", text, at=at)
+        assert memory.recall("Where do I live?", scope=SCOPE).digest == "I moved to Bergen."
+        assert "(outdated since 2026-02-14) I live in Oslo." in memory.recall("Where did I live?", scope=SCOPE).digest

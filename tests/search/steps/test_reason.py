@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
-from wellworn import Memory, Scope
+from wellworn import Memory, Models, Recursion, Scope
 from wellworn.core.fence import NOTHING
 from wellworn.models import ScriptedModel
 
@@ -77,3 +78,30 @@ def test_reasoning_works_with_recursion_off() -> None:
         found = memory.reason(QUESTION, scope=SCOPE)
         assert found.recall.route == "hybrid"
         assert found.path[0].entry.title == "Leland"
+
+
+def moved(**options: Any) -> Memory:
+    memory = Memory.open(":memory:", background=False, **options)
+    memory.session("a", scope=SCOPE).add("user", "I live in Oslo.", at="2026-01-01")
+    memory.session("b", scope=SCOPE).add("user", "I moved to Bergen last week.", at="2026-02-14")
+    return memory
+
+
+@pytest.mark.parametrize(
+    ("question", "conclusion"),
+    [
+        ("Where do I live?", "I moved to Bergen last week."),
+        ("Do I still live in Oslo?", "I moved to Bergen last week."),
+        ("Where did I live before?", "(outdated since 2026-02-14) I live in Oslo."),
+    ],
+)
+def test_what_is_outdated_is_concluded_from_only_when_the_past_is_asked_for(question: str, conclusion: str) -> None:
+    with moved() as memory:
+        assert memory.reason(question, scope=SCOPE).conclusion == conclusion
+
+
+def test_a_model_is_told_what_is_outdated() -> None:
+    model = ScriptedModel('{"conclusion": "You live in Bergen.", "cites": [0]}')
+    with moved(recursion=Recursion(models=Models(root=model))) as memory:
+        memory.reason("Where do I live?", scope=SCOPE)
+        assert "(outdated since 2026-02-14) (episode, 2026-01-01) I live in Oslo." in str(model.requests[0])

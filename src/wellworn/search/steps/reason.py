@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import WellwornError
-from wellworn.core.fence import escape
+from wellworn.core.fence import NOTHING, escape
 from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, Hit, Link, Reasoning, ReasoningStep, Recall, Scope
 from wellworn.ingest.terms import read_question, record_of, terms
@@ -25,6 +25,7 @@ from wellworn.search.filters import Filters
 from wellworn.search.pipeline import Searcher
 from wellworn.search.steps.actions import Strategy
 from wellworn.search.steps.limits import Calls, LimitMet, prompt
+from wellworn.search.truth import asks_past
 from wellworn.store.port import Selection, Store
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ class Library:
 
     def search(self, query: str, k: int) -> Recall:
         """The k best entries by plain search."""
-        return self.searcher.recall(query, scope=self.scope, k=k, filters=Filters(as_of=self.moment))
+        found = self.searcher.recall(query, scope=self.scope, k=k, filters=Filters(as_of=self.moment))
+        return replace(found, hits=[hit for hit in found.hits if self._admits(hit.entry)])
 
     def read(self, id: str) -> Entry | None:
         """One entry, if it may be seen."""
@@ -97,14 +99,15 @@ def reasoned(recall: Recall, via: Mapping[str, tuple[str, str]], library: Librar
             path[hit.entry.id] = _read(hit, number)
     sure = _walk(path, library)
     steps = tuple(path.values())[:LONGEST]
-    covered, said = _coverage(recall.query, steps)
+    marks = _marks(recall)
+    covered, said = _coverage(recall.query, steps, marks)
     if len(said) > 1:
         why = f"{len(said)} entries together have {covered:.0%} of the question's words"
         steps = (*steps, ReasoningStep(entry=said[-1], operation="synthesize", reasoning=why))
     belief = min((entry.confidence for entry in said), default=0.0)
     return Reasoning(
         question=recall.query,
-        conclusion="\n".join(entry.text for entry in said),
+        conclusion="\n".join(marks.get(entry.id, "") + entry.text for entry in said) or NOTHING,
         path=steps,
         confidence=covered * belief * sure if said else 0.0,
         recall=recall,
@@ -143,14 +146,21 @@ def _walk(path: dict[str, ReasoningStep], library: Library) -> float:
     return sure
 
 
-def _coverage(question: str, steps: Sequence[ReasoningStep]) -> tuple[float, list[Entry]]:
+def _marks(recall: Recall) -> dict[str, str]:
+    """By id of an outdated hit, what stands before its text."""
+    return {hit.entry.id: f"(outdated since {hit.entry.valid_to:%Y-%m-%d}) " for hit in recall.hits if hit.outdated}
+
+
+def _coverage(question: str, steps: Sequence[ReasoningStep], outdated: Mapping[str, str]) -> tuple[float, list[Entry]]:
     """The share of the question's terms that the entries have, and those that say something about it: the best hit, what
-    adds a term, and what a link or bridge brought in. Other hits are strangers."""
-    wanted = set(read_question(question).terms)
+    adds a term, and what a link or bridge brought in. Other hits are strangers, and so is what is outdated, unless the
+    question asks for the past."""
+    wanted, past = set(read_question(question).terms), asks_past(question)
     left, said = set(wanted), list[Entry]()
     for step in steps:
         own = set(record_of(step.entry).terms.tolist())
-        if not said or left & own or (step.operation != "read" and not own & wanted):
+        new = not said or left & own or (step.operation != "read" and not own & wanted)
+        if new and (past or step.entry.id not in outdated):
             said.append(step.entry)
         left -= own
     return (1 - len(left) / len(wanted) if wanted else 0.0), said
@@ -165,7 +175,9 @@ def concluded(found: Reasoning, model: MeteredModel, calls: Calls) -> Reasoning:
     if not steps:
         return found
     try:
-        answer = read_json(calls.ask(model, request_for(found.question, steps)), wants=["conclusion", "cites"])
+        answer = read_json(
+            calls.ask(model, request_for(found.question, steps, _marks(found.recall))), wants=["conclusion", "cites"]
+        )
         said = answer if isinstance(answer, dict) else {}
         conclusion = str(said.get("conclusion") or "").strip()
         cited = _cited(said.get("cites"), conclusion, [step.entry for step in steps])
@@ -225,10 +237,10 @@ def _evidence(found: Reasoning) -> tuple[ReasoningStep, ...]:
     return tuple(step for step in found.path if step.operation != "synthesize")
 
 
-def request_for(question: str, steps: Sequence[ReasoningStep]) -> Request:
-    """What a concluding model is sent."""
+def request_for(question: str, steps: Sequence[ReasoningStep], marks: Mapping[str, str]) -> Request:
+    """What a concluding model is sent; `marks` are those of outdated entries."""
     lines = [
-        f"[{number}] ({step.operation}: {escape(step.reasoning)}) {_line(step.entry)}"
+        f"[{number}] ({step.operation}: {escape(step.reasoning)}) {marks.get(step.entry.id, '')}{_line(step.entry)}"
         for number, step in enumerate(steps)
     ]
     told = "\n".join([f"<question>{escape(question)}</question>", "<entries>", *lines, "</entries>"])
@@ -271,16 +283,20 @@ def digest_of(
 
     A summary is a model's if each of its sentences has a word of a hit; otherwise it is the hits' own sentences.
     """
-    entries = [hit.entry for hit in found.hits]
+    marks, past = _marks(found), asks_past(found.query)
+    entries = [hit.entry for hit in found.hits if past or not hit.outdated]
     if not entries:
         return ""
     if strategy == "compare":
         known = sides or {entry.title or entry.partition.layer_id: entry for entry in reversed(entries)}
-        rows = [(side, _sentence(f"{found.query} {side}", entry)) for side, entry in known.items()]
+        rows = [
+            (side, marks.get(entry.id, "") + _sentence(f"{found.query} {side}", entry)) for side, entry in known.items()
+        ]
         cells = [" | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) for row in rows]
         return "\n".join(["| side | what is known |", "|---|---|", *(f"| {one} |" for one in cells)])
-    written = "" if model is None else _summary(found.query, entries, model, calls)
-    return written or "\n".join(dict.fromkeys(_sentence(found.query, entry) for entry in entries))
+    written = "" if model is None else _summary(found.query, entries, marks, model, calls)
+    own = (marks.get(entry.id, "") + _sentence(found.query, entry) for entry in entries)
+    return written or "\n".join(dict.fromkeys(own))
 
 
 def _sentence(question: str, entry: Entry) -> str:
@@ -290,9 +306,11 @@ def _sentence(question: str, entry: Entry) -> str:
     return max(sentences or [entry.text], key=lambda one: len(wanted & set(terms(one))))
 
 
-def _summary(question: str, entries: Sequence[Entry], model: MeteredModel, calls: Calls) -> str:
+def _summary(
+    question: str, entries: Sequence[Entry], marks: Mapping[str, str], model: MeteredModel, calls: Calls
+) -> str:
     """A model's summary; empty if it fails, or if a sentence of it has no word of an entry."""
-    lines = [f"[{number}] {escape(entry.text)}" for number, entry in enumerate(entries)]
+    lines = [f"[{number}] {marks.get(entry.id, '')}{escape(entry.text)}" for number, entry in enumerate(entries)]
     told = "\n".join([f"<question>{escape(question)}</question>", "<entries>", *lines, "</entries>"])
     request = Request.of(prompt("summarize"), told, purpose="summarize", max_output_tokens=SUMMARY_TOKENS)
     try:
