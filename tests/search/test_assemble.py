@@ -74,6 +74,20 @@ def test_turns_of_one_talk_stand_together_in_their_order() -> None:
         assert places == list(range(places[0], places[0] + len(places)))
 
 
+def test_what_is_outdated_comes_after_what_replaced_it() -> None:
+    with Memory.open(":memory:", background=False) as memory:
+        memory.session("a", scope=SCOPE).add("user", "I live in Oslo.", at="2026-01-01")
+        memory.session("b", scope=SCOPE).add("user", "I moved to Bergen last week.", at="2026-02-14")
+        for room, texts in (
+            (65, ["I moved to Bergen last week."]),
+            (300, ["I moved to Bergen last week.", "I live in Oslo."]),
+        ):
+            context = memory.assemble("Where do I live?", max_tokens=room, scope=SCOPE)
+            assert [hit.text for hit in context.hits] == texts
+        before = memory.assemble("Where did I live before?", max_tokens=65, scope=SCOPE)
+        assert [hit.text for hit in before.hits] == ["I live in Oslo."]
+
+
 def test_a_complex_question_is_assembled_in_several_steps() -> None:
     with Memory.open(":memory:", embedder=None) as memory:
         memory.remember("Overdrive Maximus was shot in Leland in 1986.", scope=SCOPE, title="Leland")

@@ -6,9 +6,10 @@ For candidates with relevance ρ (score / best score), the question's terms Q an
 
 w and u each add up to 1; w(t) is the idf among the candidates for t in Q, u(t) the idf times the best ρ of an entry that
 has t. Both sums are coverage, so value is monotone and submodular. A greedy pass takes the entry that adds most per
-fourth root of its tokens: per token, tiny entries would win; by value alone, long ones. The order does not depend on the
-budget. A budget takes as many entries from its beginning as fit, and cuts the next one if enough room is left; so a
-larger budget has everything that a smaller one has. Knows neither stores nor how entries were found.
+fourth root of its tokens: per token, tiny entries would win; by value alone, long ones. What is outdated waits for what is
+more relevant: what replaced it. The order does not depend on the budget. A budget takes as many entries from its beginning
+as fit, and cuts the next one if enough room is left; so a larger budget has everything that a smaller one has. Knows
+neither stores nor how entries were found.
 """
 
 from __future__ import annotations
@@ -159,6 +160,8 @@ def _greedy(question: str, pool: Sequence[_Candidate]) -> tuple[list[_Candidate]
         for place, one in enumerate(left):
             more = _sum(weights, one.terms - has)
             if taken and more < LEAST_NEW * _sum(weights, one.terms):
+                continue
+            if one.hit.outdated and best >= 0:
                 continue
             value = (more + one.relevance / total) / one.cost**PER_TOKENS
             if value > most:  # of equals the more relevant, which comes first
