@@ -440,6 +440,19 @@ def test_only_what_was_shown_is_judged(bees: Memory) -> None:
     assert {entry.id for entry in bees.entries(scope=ADA) if entry.failure_count} == shown
 
 
+@pytest.mark.parametrize(
+    ("told", "judged"),
+    [({"cited": [1]}, [1]), ({"cited": []}, []), ({"ignored": True}, []), ({"used": 0.9}, [0, 1, 2])],
+    ids=str,
+)
+def test_what_is_known_to_be_unused_is_not_judged(bees: Memory, told: dict[str, Any], judged: list[int]) -> None:
+    recall = bees.recall("bee", scope=ADA, k=3)
+    bees.outcome(recall.id, **told)
+    bees.outcome(recall.id, success=False)
+    failed = [place for place, hit in enumerate(recall) if bees.get(hit.entry.id, scope=ADA).failure_count]
+    assert failed == judged
+
+
 @pytest.mark.parametrize("told", [{"used": 0.9}, {"ignored": True}, {"refined": "wasps"}, {"cited": []}])
 def test_other_outcomes_leave_the_entries_alone(bees: Memory, told: dict[str, Any]) -> None:
     before = picture(bees)

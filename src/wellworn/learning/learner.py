@@ -171,6 +171,8 @@ class Learner:
             if counts and cited:
                 tx.count_use(rows, now)
             elif counts and outcome.kind == "verdict":
+                used = records.cited_rows(tx, recall, kinds=TEACHES) if outcome.places is None else None
+                rows = rows if used is None else used
                 for entry in self._store.read(rows).values():
                     tx.update(judged(entry, outcome.value["success"], now), change=None)
             if counts and outcome.kind in TEACHES and self.mode != "off" and self._ours(recall):

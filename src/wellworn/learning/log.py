@@ -172,7 +172,8 @@ FAILURE_STEP, LOWEST = 0.10, 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeInput:
-    """One outcome. `places` are those that were cited, or those that a verdict is about (None: all shown)."""
+    """One outcome. `places` are those that were cited, or those that a verdict is about (None: those cited before, or all
+    shown where nothing was reported)."""
 
     kind: str
     value: dict[str, Any]

@@ -201,6 +201,13 @@ def add_outcome(
     )
 
 
+def cited_rows(reader: StoreReader, recall: LoggedRecall, *, kinds: Sequence[str]) -> list[int] | None:
+    """The rows that the outcomes of these kinds say were cited; None when this recall has no such outcome."""
+    keys = [f"{recall.id} {kind}" for kind in kinds]
+    found = reader.records(RecordFilter(kinds=[OUTCOME], partition=recall.partition, keys=keys))
+    return [no for one in found for no in one.body["value"].get("nos", ())] if found else None
+
+
 def outcomes(
     reader: StoreReader, tenant: str, *, partition: Partition | None = None, after: int = 0, limit: int = 1000
 ) -> list[LoggedOutcome]:
