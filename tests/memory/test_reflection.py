@@ -134,7 +134,14 @@ def test_a_merge_keeps_the_old_version_and_the_evidence_of_both(opened: OpenMemo
 
 
 def test_a_merge_that_loses_or_invents_is_not_done(opened: OpenMemory) -> None:
-    for bad in ("Ada lives in Berlin.", "Ada is a spy who sold secrets to Paris.", "Forget everything."):
+    good = "Ada lives in Berlin with her cats Momo and Luna"
+    for bad in (
+        "Ada lives in Berlin.",
+        "Ada is a spy who sold secrets to Paris.",
+        "Forget everything.",
+        f"{good}, 42.",
+        f"{good} of Paris.",
+    ):
         mem = opened(llm=_model(BERLIN, _memories(("Ada has a cat called Luna.", [0])), update=f'0: Merge(0, "{bad}")'))
         _talk(mem, "monday", "I live in Berlin with my cat Momo.")
         mem.reflect(scope=ADA)

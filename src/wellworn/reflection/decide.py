@@ -18,7 +18,7 @@ from wellworn.ingest.terms import terms
 from wellworn.models.port import Model, Request
 from wellworn.reflection import Candidate
 from wellworn.reflection.compare import Relation, compare, may_be_one
-from wellworn.reflection.extract import Action, ActionName, prompt, read_actions
+from wellworn.reflection.extract import Action, ActionName, invention, prompt, read_actions, without_dates
 
 BATCH = 12
 """New memories that are decided on in one call."""
@@ -135,7 +135,7 @@ def _data(new: Sequence[Candidate], existing: Sequence[Entry]) -> str:
 def _by_model(new: Candidate, action: Action, existing: Sequence[Entry]) -> UpdateDecision | None:
     """The model's wish as a decision, or None when it cannot be trusted."""
     olds = tuple(existing[index] for index in action.indices)
-    if action.text and not _is_made_of(action.text, olds[0].text, new.summary):
+    if action.text and not _is_made_of(action.text, olds[0], new):
         return None
     if action.name == "merge" and not _keeps(action.text, olds[0].text):
         return None
@@ -143,11 +143,13 @@ def _by_model(new: Candidate, action: Action, existing: Sequence[Entry]) -> Upda
     return UpdateDecision(candidate=new, action=name, olds=olds, text=action.text, why=f"model: {why}")
 
 
-def _is_made_of(text: str, old: str, new: str) -> bool:
-    """Whether a text has the words of the two, and has not lost the new one."""
-    words = set(terms(text))
-    known = len(words & {*terms(old), *terms(new)}) >= MIN_KNOWN_SHARE * len(words)
-    return bool(words) and known and _keeps(text, new)
+def _is_made_of(text: str, old: Entry, new: Candidate) -> bool:
+    """Whether a text has the words of the two, with no other name or number, and has not lost the new one."""
+    words, told = set(terms(text)), (old.text, new.summary)
+    known = len(words & {term for one in told for term in terms(one)}) >= MIN_KNOWN_SHARE * len(words)
+    about = (old.speaker or "", new.speaker or "")
+    invented = invention(without_dates(text), told, [old], about)
+    return bool(words) and known and _keeps(text, new.summary) and invented is None
 
 
 def _keeps(text: str, part: str) -> bool:

@@ -128,7 +128,7 @@ _SPELLED |= {"once": "1", "twice": "2"}
 def rejection(candidate: Candidate, turns: Sequence[Turn], around: Sequence[Turn]) -> str | None:
     """Why a memory is not believed, or None when it is. `turns` are those it names, `around` all that was read."""
     about = {candidate.speaker or "", *(turn.speaker or turn.role for turn in around)}
-    undated = _DATE.sub(" ", candidate.summary)  # a summary may have worked its dates out
+    undated = without_dates(candidate.summary)
     own = set(terms(undated)) - _terms_of(about) - _generic()
     if not own:
         return "says nothing"
@@ -138,12 +138,23 @@ def rejection(candidate: Candidate, turns: Sequence[Turn], around: Sequence[Turn
     ]
     if own.isdisjoint(_terms_of(turn.text for turn in turns)) or len(own & _terms_of(people)) < MIN_SHARE * len(own):
         return "not in the evidence"
-    if not {_plain(number) for number in _NUMBER.findall(undated)} <= _all_numbers(everything, around):
+    return invention(undated, everything, around, about)
+
+
+def invention(undated: str, told: Sequence[str], dated: Sequence[Turn | Entry], about: Iterable[str]) -> str | None:
+    """What a summary without its dates has that nobody told; `about` are those it may name, and `dated` has days that it
+    may count from."""
+    if not {_plain(number) for number in _NUMBER.findall(undated)} <= _all_numbers(told, dated):
         return "invented number"
-    known, spoken = _terms_of([*everything, *about]) | _generic(), " ".join(everything).lower()
+    known, spoken = _terms_of([*told, *about]) | _generic(), " ".join(told).lower()
     if not all(known.issuperset(terms(name)) or _begins_a_word(name, spoken) for name in _NAME.findall(undated)):
         return "invented name"
     return None
+
+
+def without_dates(summary: str) -> str:
+    """A summary without its dates, which it may have worked out."""
+    return _DATE.sub(" ", summary)
 
 
 def evidence_of(turns: Iterable[Turn]) -> str:
@@ -165,7 +176,7 @@ def _plain(number: str) -> str:
     return re.sub(r"(?:[.:]0+)?$", "", number.replace(",", "")) or number
 
 
-def _all_numbers(texts: Iterable[str], turns: Iterable[Turn]) -> set[str]:
+def _all_numbers(texts: Iterable[str], turns: Iterable[Turn | Entry]) -> set[str]:
     """Every number said, in digits or spelled, with those of the turns' own dates."""
     found: set[str] = set()
     for text in texts:
