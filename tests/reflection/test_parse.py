@@ -31,7 +31,17 @@ def test_nothing_worth_keeping_is_no_error(answer: str) -> None:
     assert read_memories(answer, NUMBERS) == ([], {})
 
 
-@pytest.mark.parametrize("answer", ["", "I could not find anything.", "42", '{"answer": 1}', "null"])
+UNREADABLE = [
+    "",
+    "I could not find anything.",
+    "42",
+    '{"answer": 1}',
+    "null",
+    '{"memories": [{"text": "Ada has a cat."}]}',
+]
+
+
+@pytest.mark.parametrize("answer", [*UNREADABLE, _answer(5, None, {"summary": None})])
 def test_an_answer_without_memories_is_unreadable(answer: str) -> None:
     with pytest.raises(ReplyUnreadable):
         read_memories(answer, NUMBERS)

@@ -296,6 +296,8 @@ def read_memories(answer: str, numbers: Collection[int]) -> tuple[list[Candidate
         items = []  # a sentence around the word
     dropped: Counter[str] = Counter()
     found: list[Candidate] = []
+    if items and not any(isinstance(one, Mapping) and isinstance(one.get("summary"), str) for one in items):
+        raise ReplyUnreadable("none of the memories in the model's answer has a summary")
     for item in items:
         candidate = _candidate(item, numbers)
         if isinstance(candidate, str):
