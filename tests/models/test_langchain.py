@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from email.message import Message as Headers
 from typing import Any
+from urllib.error import HTTPError, URLError
 
 import numpy as np
 import pytest
@@ -103,7 +105,11 @@ class APIConnectionError(Exception):
         (KeyError401("x"), False),
         (APIConnectionError("x"), True),
         (TimeoutError(), True),
-        (ValueError("x"), False),
+        (URLError("x"), True),
+        (HTTPError("http://x", 403, "x", Headers(), None), False),
+        (HTTPError("http://x", 503, "x", Headers(), None), True),
+        (RuntimeError("busy"), True),
+        (TypeError("x"), False),
     ],
 )
 def test_an_error_of_the_framework_says_whether_it_may_pass(error: Exception, retryable: bool) -> None:

@@ -35,6 +35,8 @@ TOKENS_PER_MESSAGE = 4
 MARGIN = 1.5
 """For budgets. Our estimate is within about 15 % of the common tokenizers for English; some newer ones make 30 % more
 tokens of a text, and code or other scripts more still."""
+_STATUS = ("status_code", "status", "code")
+_MISTAKES = (TypeError, AttributeError, NameError, ImportError, NotImplementedError)
 
 
 class EmbedderBase(ABC):
@@ -234,15 +236,15 @@ def most_input_tokens(request: Request) -> int:
 
 def passing_status(status: int) -> bool:
     """Whether the same call may succeed later."""
-    return status in (408, 409, 429) or status >= 500
+    return status in (408, 409, 425, 429) or status >= 500
 
 
 def _may_pass(error: BaseException) -> bool:
-    """The same for an error of unknown make: by its status, else by its kind."""
-    status = getattr(error, "status_code", None) or getattr(getattr(error, "response", None), "status_code", None)
-    if isinstance(status, int):
-        return passing_status(status)
-    return any("Timeout" in kind.__name__ or "Connect" in kind.__name__ for kind in type(error).__mro__)
+    """The same for an error of unknown make: by its status, under the names that libraries have for it. Without one only a
+    mistake in the code is lasting."""
+    said = [getattr(one, name, None) for one in (error, getattr(error, "response", None)) for name in _STATUS]
+    status = next((one for one in said if isinstance(one, int) and 400 <= one < 600), None)
+    return passing_status(status) if status is not None else not isinstance(error, _MISTAKES)
 
 
 def _checked(request: Request) -> Request:
