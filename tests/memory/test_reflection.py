@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,10 @@ from wellworn import Memory, Scope
 from wellworn.core.errors import InvalidInput, ModelFailed, NotFound
 from wellworn.core.values import Entry
 from wellworn.models import ScriptedModel
-from wellworn.models.ledger import Budget
+from wellworn.models.ledger import Budget, total_cost
 from wellworn.reflection import ReflectionSettings
 
-ADA = Scope(tenant="acme", user="ada")
+ADA, BEN, CY = (Scope(tenant="acme", user=name) for name in ("ada", "ben", "cy"))
 KINDS = ["fact", "preference", "pattern"]
 
 
@@ -622,6 +623,18 @@ def test_a_summary_of_untrusted_turns_is_untrusted(opened: OpenMemory) -> None:
         mem.session(scope=ADA, session_id="monday").add("user", "About my garden.", trust="untrusted")
     mem.jobs.run()
     assert [entry.trust for entry in mem.entries(scope=ADA, kind="summary")] == ["untrusted"]
+
+
+def test_sessions_of_one_name_of_several_people_have_a_budget_each(opened: OpenMemory) -> None:
+    model = ScriptedModel("NO_TRAIT", input_tokens=3000, output_tokens=4)
+    mem = opened(llm=model, budget=Budget(per_session_tokens=7500))
+    for person in (ADA, BEN, CY):
+        mem.session("monday", scope=person).add("user", "I live in Lisbon.", at="2026-05-04")
+        (report,) = mem.reflect(scope=person)
+        assert report.by == "scripted"
+    mem.forget(session_id="monday", scope=ADA)
+    cost = partial(total_cost, mem.engine.store, "acme", "session monday")
+    assert (cost(ADA.home()).tokens, cost(BEN.home()).tokens) == (0, 3004)
 
 
 def test_over_the_budget_nothing_is_summarised(opened: OpenMemory) -> None:

@@ -228,15 +228,20 @@ def spent(
     ]
 
 
-def total_cost(reader: StoreReader, tenant: str, key: str) -> CallCost:
-    """One of the sums: `tenant`, `day 2026-05-01`, `session NAME`."""
-    found = reader.records(RecordFilter(kinds=[SPENT], tenant=tenant, of_tenant=True, keys=[key]))
+def total_cost(reader: StoreReader, tenant: str, key: str, partition: Partition | None = None) -> CallCost:
+    """One of the sums: `tenant`, `day 2026-05-01`, or `session NAME` of a partition."""
+    wanted = RecordFilter(kinds=[SPENT], tenant=tenant, partition=partition, of_tenant=partition is None, keys=[key])
+    found = reader.records(wanted)
     return CallCost(tokens=found[0].body["tokens"], usd=found[0].body["usd"]) if found else CallCost()
 
 
 def _day(at: datetime) -> str:
     """In UTC, as `2026-05-01`."""
     return at.astimezone(UTC).date().isoformat()
+
+
+InSession = tuple[Partition | None, str]
+"""Where a session is stored, and its name: others may have one of the same name."""
 
 
 class InFlight:
@@ -248,9 +253,9 @@ class InFlight:
 
     def __init__(self) -> None:
         self.lock = ForkLock()
-        self._held: dict[object, tuple[str, str | None, CallCost]] = {}
+        self._held: dict[object, tuple[str, InSession | None, CallCost]] = {}
 
-    def hold(self, ticket: object, tenant: str, session: str | None, cost: CallCost) -> None:
+    def hold(self, ticket: object, tenant: str, session: InSession | None, cost: CallCost) -> None:
         """Reserve this cost. Call it with the lock held."""
         self._held[ticket] = (tenant, session, cost)
 
@@ -258,7 +263,7 @@ class InFlight:
         with self.lock:
             del self._held[ticket]
 
-    def held(self, tenant: str, session: str | None = None) -> CallCost:
+    def held(self, tenant: str, session: InSession | None = None) -> CallCost:
         """For a tenant, or for one of its sessions."""
         costs = (cost for whose, where, cost in self._held.values() if whose == tenant and session in (None, where))
         return sum(costs, start=CallCost())
@@ -293,6 +298,7 @@ class Meter:
         self._store = store
         self._tenant = tenant
         self._session = session
+        self._in_session = None if session is None else (partition, session)
         self._clock = aware(clock)
         self._in_flight = in_flight or InFlight()
         self._partition = partition
@@ -310,7 +316,7 @@ class Meter:
         ticket, wanted, stored = object(), self.most(request), self._is_stored()
         with self._in_flight.lock:
             self.budget.check(wanted, self.spent)
-            self._in_flight.hold(ticket, self._tenant, self._session, wanted)
+            self._in_flight.hold(ticket, self._tenant, self._in_session, wanted)
         reply, began = None, time.perf_counter()
         with spans.span("model_call") as note:
             note(model=self.name, purpose=request.purpose, session=self._session)
@@ -328,11 +334,13 @@ class Meter:
 
     def spent(self, span: Span) -> CallCost:
         """What a span has cost so far, calls in flight included."""
-        if span == "session" and self._session is None:
-            return CallCost()
-        session = self._session if span == "session" else None
-        keys = {"tenant": "tenant", "day": f"day {_day(self._clock())}", "session": f"session {session}"}
-        return total_cost(self._store, self._tenant, keys[span]) + self._in_flight.held(self._tenant, session)
+        if span == "session":
+            if self._session is None:
+                return CallCost()
+            gone = total_cost(self._store, self._tenant, f"session {self._session}", self._partition)
+            return gone + self._in_flight.held(self._tenant, self._in_session)
+        key = "tenant" if span == "tenant" else f"day {_day(self._clock())}"
+        return total_cost(self._store, self._tenant, key) + self._in_flight.held(self._tenant)
 
     def _record(self, request: Request, reply: Reply | None, seconds: float, *, ticket: object, stored: bool) -> None:
         """Write a call down; a failed one took time, and nothing else that we know of.
@@ -345,7 +353,7 @@ class Meter:
         numbers = {"input_tokens": read, "output_tokens": written, "usd": cost.usd, "seconds": seconds}
         body = {"purpose": request.purpose, "model": self.name, **numbers, "ok": reply is not None}
         with self._in_flight.lock:
-            self._in_flight.hold(ticket, self._tenant, self._session, cost)
+            self._in_flight.hold(ticket, self._tenant, self._in_session, cost)
         try:
             with self._store.transact(tenant=self._tenant) as tx:  # nobody forgets anything meanwhile
                 self._add(tx, body, cost, session=None if stored and not self._is_stored() else self._session)
@@ -359,11 +367,15 @@ class Meter:
         now = self._clock()
         record = Record(tenant=self._tenant, kind=CALL, body=dict(body), created_at=now, updated_at=now)
         tx.put_records([record])
-        for key in ("tenant", f"day {_day(now)}", *([] if session is None else [f"session {session}"])):
-            total = total_cost(tx, self._tenant, key) + cost
-            sums = {"tokens": total.tokens, "usd": total.usd}
-            whose = session if key.startswith("session ") else None
-            tx.put_records([replace(record, kind=SPENT, key=key, body=sums, session=whose)])
+        sums: list[tuple[str, Partition | None, str | None]] = [
+            ("tenant", None, None),
+            (f"day {_day(now)}", None, None),
+        ]
+        sums += [] if session is None else [(f"session {session}", self._partition, session)]
+        for key, partition, whose in sums:
+            total = total_cost(tx, self._tenant, key, partition) + cost
+            body = {"tokens": total.tokens, "usd": total.usd}
+            tx.put_records([replace(record, partition=partition, kind=SPENT, key=key, body=body, session=whose)])
 
     def _is_stored(self) -> bool:
         if self._partition is None or self._session is None:
