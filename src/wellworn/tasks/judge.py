@@ -151,15 +151,18 @@ def _by_model(trajectory: Trajectory, model: Model) -> Verdict:
     return verdict
 
 
+_CLEAR = {"true": True, "false": False}
+
+
 def read_verdict(answer: str, *, by: str) -> Verdict:
-    """A model's answer, read strictly: only a clear and sure yes is a success."""
+    """A model's answer, read strictly: only a clear and sure yes is a success, and only a clear no a failure."""
     said = read_json(answer, wants=("success",))
-    if not isinstance(said, dict) or "success" not in said:
+    told = said if isinstance(said, dict) else {}
+    success = _CLEAR.get(str(told.get("success")).strip().lower())
+    if success is None:
         raise ReplyUnreadable("the model's answer has no verdict")
-    sure = _fraction(said.get("confidence"))
-    success = said["success"] is True or (isinstance(said["success"], str) and said["success"].lower() == "true")
-    told = said.get("reasons")
-    reasons = [str(one) for one in told if one is not None] if isinstance(told, list) else [str(told or "")]
+    sure, why = _fraction(told.get("confidence")), told.get("reasons")
+    reasons = [str(one) for one in why if one is not None] if isinstance(why, list) else [str(why or "")]
     if success and sure is not None and sure < LEAST_SURE:
         return _said(False, round(1 - sure, 6), ["unsure, so a failure", *reasons], by)
     return _said(success, 0.7 if sure is None else sure, reasons, by)
