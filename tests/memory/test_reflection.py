@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 
@@ -386,6 +386,26 @@ def test_a_failing_model_is_tried_again_and_then_given_up_with_the_reason(opened
     assert _kept(mem) == []
     assert mem.jobs.retry(scope=ADA) == 1
     assert mem.jobs.list(scope=ADA, state="dead") == []
+
+
+@pytest.mark.parametrize(
+    ("at", "day"),
+    [
+        ("2026-03-01T20:00-08:00", "2026-03-01"),
+        ("2026-03-01T08:00+09:00", "2026-03-01"),
+        (datetime(2026, 3, 1, 20, tzinfo=timezone(timedelta(hours=-8))), "2026-03-01"),
+        ("2026-03-02T04:00", "2026-03-02"),
+    ],
+    ids=str,
+)
+def test_today_is_the_day_of_whoever_says_it(opened: OpenMemory, at: str | datetime, day: str) -> None:
+    model = ScriptedModel("NO_TRAIT")
+    by_rules, by_model = opened(), opened(llm=model)
+    for mem in (by_rules, by_model):
+        mem.session("monday", scope=ADA).add("user", "I bought a bike today.", at=at)
+        mem.reflect(scope=ADA)
+    assert [entry.text for entry in _kept(by_rules)] == [f"Ada bought a bike today ({day})."]
+    assert f"Turn 0 | {day} | ada" in str(model.requests[0])
 
 
 def test_over_the_budget_rules_answer(opened: OpenMemory) -> None:

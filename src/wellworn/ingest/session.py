@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from typing import Any, Protocol
 
 from wellworn.core.errors import InvalidInput, NotFound
@@ -18,10 +19,13 @@ from wellworn.ingest.utterance import ASSISTANT_ROLES, telling_words
 from wellworn.ingest.validate import Draft, TimeLike, checked_line, checked_seconds, checked_session_id, checked_turns
 from wellworn.store.port import NewEntry, Store, StoreReader, Tx
 
+MINUTE = timedelta(minutes=1)
 REMEMBERED_TURNS = 4
 REPEATED_CONFIDENCE = 0.5
 ID_THERE = "id_there"
 """The key of the metadata that holds the id of a turn or memory in the system it comes from."""
+OFFSET = "utc_offset_minutes"
+"""The key of a turn's metadata that holds the offset of the time it was said at, if that was given with one."""
 GENERIC_ROLES = frozenset({"user", "human", "assistant", "ai", "system", "tool", "function", "model"})
 _NAME_LIKE = regex(r"[^\W\d_]{2,}(?:[ '’.-][^\W\d_]+){0,3}")
 
@@ -75,6 +79,7 @@ class TurnWriter:
     def ready(self, drafts: Sequence[Draft]) -> list[NewEntry]:
         """Checked, scrubbed and embedded in one batch; `write` stores them and numbers the turns."""
         thread = thread_of("session", self._session_id)
+        drafts = [_with_offset(draft) for draft in drafts]
         entries = [self._writer.entry(draft, self._scope, self._writer.clock(), thread=thread) for draft in drafts]
         entries = [self._weighed(entry) for entry in entries]
         return self._writer.records_of(entries)  # neither index nor vector depends on the turn's number
@@ -194,6 +199,24 @@ class Session:
     def turns(self) -> list[Turn]:
         """Every turn so far, verbatim, in order."""
         return self._store.turns(self._partition, self.id)
+
+
+def _with_offset(draft: Draft) -> Draft:
+    """The draft with the offset of its time in its metadata: "today" is a day of whoever says it."""
+    try:
+        said = datetime.fromisoformat(draft.at.strip()) if isinstance(draft.at, str) else draft.at
+    except ValueError:  # the check of the draft says so
+        return draft
+    offset = said.utcoffset() if isinstance(said, datetime) else None
+    return replace(draft, metadata={**(draft.metadata or {}), OFFSET: offset // MINUTE}) if offset else draft
+
+
+def said_at(turn: Entry) -> datetime:
+    """When a turn was said, in the time of whoever said it if that is known."""
+    minutes = turn.metadata.get(OFFSET)
+    if not isinstance(minutes, int) or abs(minutes) >= 24 * 60:  # anybody may edit it
+        return turn.at
+    return turn.at.astimezone(timezone(minutes * MINUTE))
 
 
 def name_of(user: str | None) -> str | None:

@@ -21,6 +21,7 @@ from wellworn.core.fence import escape
 from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, Kind, Partition, Turn
 from wellworn.core.wellformed import count_tokens, one_line
+from wellworn.ingest.session import said_at
 from wellworn.ingest.terms import terms, words
 from wellworn.ingest.utterance import ASSISTANT_ROLES
 from wellworn.ingest.word_lists import MONTHS, WEEKDAYS
@@ -64,7 +65,7 @@ def readable(turns: Sequence[Turn], entries: Mapping[str, Entry]) -> list[Turn]:
             continue
         said = _FENCED.sub(" ", entry.text).strip() if "<" in entry.text else entry.text.strip()
         if said:
-            kept.append(replace(turn, text=said, speaker=entry.speaker, at=entry.at))
+            kept.append(replace(turn, text=said, speaker=entry.speaker, at=said_at(entry)))
     return kept
 
 
