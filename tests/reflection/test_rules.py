@@ -94,6 +94,8 @@ def test_a_sentence_becomes_a_memory(said: str, memory: str) -> None:
     ("said", "reason"),
     [
         ("Hi there, good morning!", "small talk"),
+        ("Hi! I'm Ada.", "small talk"),
+        ("I am ada", "nothing new"),
         ("Thanks a lot, that helps!", "small talk"),
         ("I see.", "small talk"),
         ("I'm ready for the next step.", "small talk"),

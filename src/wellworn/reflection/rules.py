@@ -190,6 +190,8 @@ def _of_turn(turn: Turn, before: Turn | None, session: _Session) -> list[Candida
             alone = len(said) == 1 or (brief and _opens_with(labels.SELF, one.text))
             fewest = 1 if alone else _FEWEST_NEW if brief else _FEWEST_NEW_IN_LONG
             kept += [_memory(one, sort, turn, session)] if session.count_new(one) >= fewest else []
+    name = session.name(turn).lower()
+    kept = [one for one in kept if one.summary.lower().rstrip(" .!…") != f"{name} is {name}"]  # "I'm Maja", says Maja
     return kept[:MOST_PER_TURN] or next((why for sort, why in _REASONS.items() if sort in sorts), "nothing new")
 
 
