@@ -334,13 +334,12 @@ class Meter:
 
     def spent(self, span: Span) -> CallCost:
         """What a span has cost so far, calls in flight included."""
-        if span == "session":
-            if self._session is None:
-                return CallCost()
-            gone = total_cost(self._store, self._tenant, f"session {self._session}", self._partition)
-            return gone + self._in_flight.held(self._tenant, self._in_session)
-        key = "tenant" if span == "tenant" else f"day {_day(self._clock())}"
-        return total_cost(self._store, self._tenant, key) + self._in_flight.held(self._tenant)
+        if span == "session" and self._session is None:
+            return CallCost()
+        partition, session = (self._partition, self._in_session) if span == "session" else (None, None)
+        keys = {"tenant": "tenant", "day": f"day {_day(self._clock())}", "session": f"session {self._session}"}
+        gone = total_cost(self._store, self._tenant, keys[span], partition)
+        return gone + self._in_flight.held(self._tenant, session)
 
     def _record(self, request: Request, reply: Reply | None, seconds: float, *, ticket: object, stored: bool) -> None:
         """Write a call down; a failed one took time, and nothing else that we know of.
@@ -367,15 +366,13 @@ class Meter:
         now = self._clock()
         record = Record(tenant=self._tenant, kind=CALL, body=dict(body), created_at=now, updated_at=now)
         tx.put_records([record])
-        sums: list[tuple[str, Partition | None, str | None]] = [
-            ("tenant", None, None),
-            (f"day {_day(now)}", None, None),
-        ]
-        sums += [] if session is None else [(f"session {session}", self._partition, session)]
-        for key, partition, whose in sums:
+        keys: dict[str, str | None] = {"tenant": None, f"day {_day(now)}": None}
+        keys |= {} if session is None else {f"session {session}": session}
+        for key, whose in keys.items():
+            partition = None if whose is None else self._partition
             total = total_cost(tx, self._tenant, key, partition) + cost
-            body = {"tokens": total.tokens, "usd": total.usd}
-            tx.put_records([replace(record, partition=partition, kind=SPENT, key=key, body=body, session=whose)])
+            sums = {"tokens": total.tokens, "usd": total.usd}
+            tx.put_records([replace(record, partition=partition, kind=SPENT, key=key, body=sums, session=whose)])
 
     def _is_stored(self) -> bool:
         if self._partition is None or self._session is None:
