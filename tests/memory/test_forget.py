@@ -525,3 +525,12 @@ def test_neither_a_refined_query_nor_a_search_is_left(tmp_path: Path) -> None:
         assert MARKER.encode() in file_bytes(path)
         ada.forget([by_id])
     assert MARKER.encode() not in file_bytes(path)
+
+
+def test_an_entry_of_a_layer_that_the_scope_does_not_see_stays() -> None:
+    with Memory(":memory:") as mem:
+        turn = mem.session("s", scope=ADA).add("user", "Our office is in Bergen.")
+        (known,) = mem.remember("The office is in Bergen.", scope=Scope(tenant="acme", org="all"))
+        mem.link(known, turn, "derived_from", scope=ADA_IN_ORG)
+        assert mem.forget([turn], scope=ADA).entries == 1
+        assert mem.get(known, scope=ADA_IN_ORG).text == "The office is in Bergen."

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -755,3 +756,16 @@ def test_what_is_said_again_after_a_change_holds_again(opened: OpenMemory) -> No
     mem.reflect(scope=ADA)
     assert [entry.text for entry in _kept(mem) if entry.state == "active"] == ["Ada just moved to Oslo."]
     assert mem.verify().ok
+
+
+@pytest.mark.parametrize(
+    ("changes", "day"), [({"at": "2026-05-04T00:30:00Z"}, "2026-05-04"), ({"metadata": {"k": 1}}, "2026-05-01")]
+)
+def test_the_zone_of_a_turn_is_that_of_its_time(changes: Any, day: str) -> None:
+    with Memory(":memory:", background=False) as mem:
+        ada = mem.for_user("ada")
+        turn = ada.session("s").add("user", "I went to the dentist today.", at="2026-05-01T23:30:00-07:00")
+        ada.edit(turn, **changes)
+        ada.reflect("s")
+        (fact,) = ada.entries(kind="fact")
+        assert f"today ({day})" in fact.text

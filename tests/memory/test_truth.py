@@ -798,6 +798,13 @@ def test_what_is_told_otherwise_a_moment_later_comes_first() -> None:
         assert "eleven" in mem.recall("When is my dentist appointment?", scope=ADA)[0].text
 
 
+def test_of_two_notes_written_in_a_row_the_change_comes_first() -> None:
+    with Memory(":memory:") as mem:
+        for text in ("Ada works at Acme as an engineer.", "Ada joined Globex as a designer last week."):
+            mem.remember(text, scope=ADA)
+        assert "Globex" in mem.recall("Where does Ada work?", scope=ADA)[0].text
+
+
 def test_an_assistant_that_repeats_takes_no_place_above_others() -> None:
     with Memory(":memory:") as mem:
         session = mem.session("s", scope=ADA)

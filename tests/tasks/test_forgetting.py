@@ -200,3 +200,36 @@ def test_an_item_that_others_taught_too_stays_without_the_words_of_the_session(m
     ada.forget(session_id="monday")
     assert [(one.id, one.text) for one in bank.items()] == [(item.id, item.text)]
     assert MARKER not in everything_in(mem, tmp_path)
+
+
+def test_what_others_taught_the_agent_stays_although_it_has_the_words_of_a_forgotten_task() -> None:
+    with Memory(":memory:") as mem:
+
+        def run(user: str, session: str, query: str) -> None:
+            bank = ReasoningBank(mem, scope=Scope(user=user, agent="solver"))
+            steps = [{"tool": "make", "args": {"goal": query}, "ok": True}]
+            bank.run_task(
+                task_id=query, query=query, session_id=session, execute=lambda _: {"steps": steps, "verdict": True}
+            )
+
+        run("ben", "b", "Deploy the shop to staging")
+        run("ada", "monday", "Deploy the shop")
+        agent = Scope(agent="solver")
+        mem.remember("Deploy the shop only on weekdays.", kind="strategy", scope=agent)
+        mem.forget(session_id="monday", scope=Scope(user="ada"))
+        bank = ReasoningBank(mem, scope=agent)
+        assert [task.query for task in bank.tasks()] == ["Deploy the shop to staging"]
+        assert {"weekdays" in item.text or "to staging" in item.text for item in bank.items()} == {True}
+        assert len(bank.items()) == 2
+
+
+def test_a_task_goes_with_the_turn_that_asked_for_it() -> None:
+    with Memory(":memory:") as mem:
+        ada, said = mem.for_user("ada"), f"Create the user {MARKER}"
+        turn = ada.session("monday").add("user", said)
+        ada.session("monday").add("user", "Thanks a lot.")
+        bank = ReasoningBank(mem, scope=Scope(user="ada", agent="solver"))
+        steps = [{"tool": "create", "args": {"name": MARKER}, "ok": True}]
+        bank.run_task(task_id="t", query=said, session_id="monday", execute=lambda _: {"steps": steps, "verdict": True})
+        ada.forget([turn], turns=True)
+        assert (bank.tasks(), bank.items()) == ([], [])

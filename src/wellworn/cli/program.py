@@ -59,7 +59,7 @@ class Program(TyperGroup):
             return super().invoke(ctx)
         except Exception as error:
             name = getattr(error, "option_name", None) or ""
-            if name[2:] in {*SHARED, "json"}:  # only a group does not take it
+            if hasattr(error, "possibilities") and name[2:] in {*SHARED, "json"}:  # only a group does not take it
                 error.message = f"{name} stands before the group, or after its command"  # type: ignore[attr-defined]
             meant = MEANT.get(name)
             if meant and any(meant in one.opts for one in error.ctx.command.params):  # type: ignore[attr-defined]

@@ -13,6 +13,7 @@ from wellworn.core.wellformed import count_tokens
 from wellworn.ingest import validate
 from wellworn.ingest.outdate import hold_again, hold_without, leads, outdate, replaced_by
 from wellworn.ingest.remember import Writer, scrubbed_values
+from wellworn.ingest.session import OFFSET
 from wellworn.ingest.terms import content_hash
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Store, Tx
@@ -175,6 +176,11 @@ def as_edited(entry: Entry) -> Entry:
 def _edited(entry: Entry, wanted: Mapping[str, Any], now: datetime) -> Entry:
     """The entry with the changes and everything that follows from them."""
     after: Entry = replace(entry, **wanted, updated_at=max(now, entry.updated_at))
+    if OFFSET in entry.metadata and {"at", "metadata"} & wanted.keys():  # the zone is that of the time
+        zone = {} if "at" in wanted else {OFFSET: entry.metadata[OFFSET]}
+        after = replace(
+            after, metadata={name: after.metadata[name] for name in after.metadata if name != OFFSET} | zone
+        )
     validate.refuse_backwards(after.valid_from, after.valid_to)
     if after.state == "superseded" and after.valid_to is None:
         raise InvalidInput("state", "a superseded entry needs valid_to", "supersede it by the entry that replaced it")

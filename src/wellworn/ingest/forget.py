@@ -142,18 +142,28 @@ class Forgetter:
         missing = [entry_id for entry_id in ids if entry_id not in found]
         if missing:
             raise NotFound("entry", str(missing[0]), "nothing was forgotten")
+        resting: list[tuple[Entry, list[Entry], set[int]]] = []
         if not expired:
             found |= _drawn_from(tx, partitions, found)
             said = _said_in(tx, partitions, found) if turns else {}
-            alone = [one for one, left, only in _resting_on(tx, found) if not left or only & {*terms(one.text)}]
+            resting = _resting_on(tx, found)
+            alone = [one for one, _, only in resting if one.partition in partitions and only & {*terms(one.text)}]
             found |= {one.id: one for one in alone} | said
-        for memory, left, only in _resting_on(tx, found):
+            resting = _resting_on(tx, found) if said else resting
+        cut = [(memory, left, only) for memory, left, only in resting if memory.id not in found]
+        for memory, left, only in cut:
             _cut(tx, memory, left, only, now)
         texts = [entry.text for entry in found.values()]
         replaced = {} if expired else replaced_by(tx, {*found})
         removed: list[Removed] = []
         shareable = [id for id, entry in found.items() if entry.kind in SHAREABLE and not expired]
-        copied = self._remove_copies(tx, partitions, shareable, now)
+        copied = {memory.partition: Removed() for memory, _, _ in cut}
+        copied |= self._remove_copies(tx, partitions, shareable, now)
+        told = [entry for entry in found.values() if entry.kind == "episode" and entry.session_id and turns]
+        for partition, session in dict.fromkeys((entry.partition, entry.session_id) for entry in told):
+            of_tasks, more = self._remove_tasks(tx, partition, session, [], now, texts)
+            removed += of_tasks
+            copied = {one: more.get(one, Removed()) + copied.get(one, Removed()) for one in (*copied, *more)}
         gone = {id for part in copied.values() for id in part.ids}
         found = {id: entry for id, entry in found.items() if id not in gone}
         for partition in dict.fromkeys(entry.partition for entry in found.values()):
@@ -195,11 +205,17 @@ class Forgetter:
         return removed
 
     def _remove_tasks(
-        self, tx: Tx, home: Partition, session_id: str | None, ids: Sequence[str], now: datetime
+        self,
+        tx: Tx,
+        home: Partition,
+        session_id: str | None,
+        ids: Sequence[str],
+        now: datetime,
+        texts: Sequence[str] | None = None,
     ) -> tuple[list[Removed], dict[Partition, Removed]]:
         """Remove the tasks of agents in a session, or in any session here, with their items; and the copies of these and
-        of `ids`."""
-        dropped, items = _drop_tasks(tx, home, session_id, now)
+        of `ids`. With `texts` only tasks that one of them asks for."""
+        dropped, items = _drop_tasks(tx, home, session_id, now, texts)
         copied = self._remove_copies(tx, [home, *items], [*ids, *chain(*items.values())], now)
         removed = [tx.remove(partition, Selection(ids=gone)) for partition, gone in items.items()]
         return [dropped, *removed], dict.fromkeys(items, Removed()) | copied
@@ -233,15 +249,22 @@ class Forgetter:
         return {**kept, "turns": turns} if turns else kept
 
 
-def _blank_queries(tx: Tx, partitions: Sequence[Partition], texts: Sequence[str]) -> Removed:
+def _blank_queries(tx: Tx, partitions: Sequence[Partition], texts: Sequence[str], *, whole: bool = False) -> Removed:
     """Blank the queries of logged recalls that hold a forgotten text, or are a part of one, and drop such searches: an
-    agent's loop asks with what a person says before that is stored. Outcomes hold no words, save those of older releases."""
-    said = [" ".join(text.lower().split()) for text in texts]
-    whole, blanked = "\n".join(said), Counter[str]()
+    agent's loop asks with what a person says before that is stored. With `whole` only queries that are such a text: others
+    ask there too. Outcomes hold no words, save those of older releases."""
+    said = [text for one in texts if (text := " ".join(one.lower().split()))]
+    joined, blanked = "\n".join(said), Counter[str]()
+
+    def has_words(query: object) -> bool:
+        asked = " ".join(str(query or "").lower().split())
+        if whole or not asked:
+            return asked in said
+        return asked in joined or any(text in asked for text in said[:MOST_COMPARED])
+
     for partition in partitions if said else ():
         for record in tx.records(RecordFilter(partition=partition, kinds=[RECALL, SEARCH])):
-            asked = " ".join(str(record.body.get("query", "")).lower().split())
-            if asked and (asked in whole or any(text in asked for text in said[:MOST_COMPARED])):
+            if has_words(record.body.get("query")):
                 if record.kind == RECALL:
                     tx.put_records([replace(record, body={}, rows=())])
                 else:
@@ -249,8 +272,9 @@ def _blank_queries(tx: Tx, partitions: Sequence[Partition], texts: Sequence[str]
                 blanked[record.kind] += 1
         refined = tx.records(RecordFilter(partition=partition, kinds=[OUTCOME], states=["refined"]))
         for record in refined:
-            if record.body.get("value", {}).get("query"):
+            if has_words(record.body.get("value", {}).get("query")):
                 tx.drop_records(RecordFilter(partition=partition, kinds=[OUTCOME], keys=[record.key]))
+                blanked[OUTCOME] += 1
     return Removed(records=blanked)
 
 
@@ -382,7 +406,7 @@ def point_at(tx: Tx, home: Partition, record: Record) -> None:
 
 
 def _drop_tasks(
-    tx: Tx, home: Partition, session_id: str | None, now: datetime
+    tx: Tx, home: Partition, session_id: str | None, now: datetime, texts: Sequence[str] | None
 ) -> tuple[Removed, dict[Partition, list[str]]]:
     """Drop the tasks of agents in a session, or in any session here, and what they asked with. Returns the items to
     remove, by partition: those that were learned from no other task, or say what the task was."""
@@ -391,6 +415,9 @@ def _drop_tasks(
         layer = next(one for one in LAYERS if one == pointer.body["layer"])
         partition = Partition(tenant=home.tenant, layer=layer, layer_id=pointer.body["layer_id"])
         told += tx.records(RecordFilter(partition=partition, kinds=[TASK], keys=[pointer.body["key"]]))
+    if texts is not None:
+        asking = {one_line(text) for text in texts}
+        told = [record for record in told if one_line(str(record.body.get("query", ""))) in asking]
     items: dict[Partition, list[str]] = {}
     for partition in dict.fromkeys(record.home for record in told):
         here, items[partition] = [record for record in told if record.home == partition], []
@@ -403,16 +430,15 @@ def _drop_tasks(
             pattern = pattern if isinstance(pattern, dict) else {}
             tasks = [*pattern.get("tasks", ())]
             left = [task for task in tasks if task not in words]
-            if any(task in item.text for task in words) or (not left and (tasks or item.id in made)):
+            if pattern.get("task") in words or (not left and (tasks or item.id in made)):
                 items[partition].append(item.id)
             elif left != tasks:
                 metadata = {**item.metadata, PATTERN: {**pattern, "tasks": left}}
                 changed = replace(item, metadata=metadata, evidence="", updated_at=max(now, item.updated_at))
                 tx.update(changed, change=None, history=())
-    blanked = _blank_queries(
-        tx, [*dict.fromkeys([home, *items])], [str(record.body.get("query", "")) for record in told]
-    )
-    return Removed(records=Counter(record.kind for record in told) + Counter(blanked.records)), items
+    asked = [str(record.body.get("query", "")) for record in told]
+    blanked = (_blank_queries(tx, [home], asked) + _blank_queries(tx, [*items], asked, whole=True)).records
+    return Removed(records=Counter(record.kind for record in told) + Counter(blanked)), items
 
 
 def _words_of(tasks: Sequence[Record]) -> tuple[set[str], set[str]]:

@@ -216,7 +216,10 @@ def said_at(turn: Entry) -> datetime:
     minutes = turn.metadata.get(OFFSET)
     if not isinstance(minutes, int) or abs(minutes) >= 24 * 60:  # anybody may edit it
         return turn.at
-    return turn.at.astimezone(timezone(minutes * MINUTE))
+    try:
+        return turn.at.astimezone(timezone(minutes * MINUTE))
+    except OverflowError:  # in the first or the last year
+        return turn.at
 
 
 def name_of(user: str | None) -> str | None:

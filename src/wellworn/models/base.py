@@ -242,7 +242,10 @@ def passing_status(status: int) -> bool:
 def _may_pass(error: BaseException) -> bool:
     """The same for an error of unknown make: by its status, under the names that libraries have for it. Without one only a
     mistake in the code is lasting."""
-    said = [getattr(one, name, None) for one in (error, getattr(error, "response", None)) for name in _STATUS]
+    response = getattr(error, "response", None)
+    said = [getattr(one, name, None) for one in (error, response) for name in _STATUS]
+    if isinstance(response, dict):  # of boto
+        said.append((response.get("ResponseMetadata") or {}).get("HTTPStatusCode"))
     status = next((one for one in said if isinstance(one, int) and 400 <= one < 600), None)
     return passing_status(status) if status is not None else not isinstance(error, _MISTAKES)
 

@@ -110,8 +110,10 @@ def load_from(
         return load_folder(store, writer, path, scope=scope, progress=progress)
     bundle = read_file(path)
     loaded = admit(bundle, store, writer, scope=scope, progress=progress)
-    for tenant in sorted({recall.partition.tenant for recall in bundle.recalls}):
-        if scope is None or (loaded.outcomes and tenant == scope.tenant):
+    for tenant in sorted(
+        {recall.partition.tenant for recall in bundle.recalls} | {one.tenant for one in bundle.tenants}
+    ):
+        if scope is None or tenant == scope.tenant:
             relearn(tenant)
     return loaded
 

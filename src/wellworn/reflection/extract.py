@@ -145,7 +145,8 @@ def rejection(candidate: Candidate, turns: Sequence[Turn], around: Sequence[Turn
 def invention(undated: str, told: Sequence[str], dated: Sequence[Turn | Entry], about: Iterable[str]) -> str | None:
     """What a summary without its dates has that nobody told; `about` are those it may name, and `dated` has days that it
     may count from."""
-    if not {_plain(number) for number in _NUMBER.findall(undated)} <= _all_numbers(told, dated):
+    spelled = {_SPELLED[word] for word in words(undated) if word in _SPELLED} - {"1"}  # "one of them"
+    if not spelled | {_plain(number) for number in _NUMBER.findall(undated)} <= _all_numbers(told, dated):
         return "invented number"
     known, spoken = _terms_of([*told, *about]) | _generic(), " ".join(told).lower()
     if not all(known.issuperset(terms(name)) or _begins_a_word(name, spoken) for name in _NAME.findall(undated)):

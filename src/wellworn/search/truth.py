@@ -368,14 +368,15 @@ def _asks_for(context: SearchContext, old: int, new: int, *, also: Sequence[int]
 
 
 def _are_apart(context: SearchContext, old: int, new: int) -> bool:
-    """Whether two entries that are not alike tell different things: both were said within hours, when people tell one thing
-    after another, or each has words of the question that the other lacks."""
+    """Whether two entries that are not alike tell different things: both were said in one session within hours, when
+    people tell one thing after another, or each has words of the question that the other lacks."""
     bank, question, both = context.bank, context.view.question, np.array([old, new])
     one, other = bank.vectors(both)
     if one @ other >= SAME_TOPIC:
         return False
     said, then = bank.column("at", both).tolist()
-    if abs(then - said) <= SAME_TIME:
+    first, second = bank.column("thread", both).tolist()
+    if first == second != NONE and abs(then - said) <= SAME_TIME:
         return True
     has = [(_has(bank, term, old), _has(bank, term, new)) for term in {*question.named, *question.terms}]
     return (True, False) in has and (False, True) in has

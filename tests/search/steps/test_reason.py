@@ -105,3 +105,19 @@ def test_a_model_is_told_what_is_outdated() -> None:
     with moved(recursion=Recursion(models=Models(root=model))) as memory:
         memory.reason("Where do I live?", scope=SCOPE)
         assert "(outdated since 2026-02-14) (episode, 2026-01-01) I live in Oslo." in str(model.requests[0])
+
+
+def test_what_is_outdated_does_not_stand_for_what_replaced_it() -> None:
+    said = {
+        "a": ("2025-01-01", "I live in Paris."),
+        "b": ("2025-03-01", "I drink green tea in the morning."),
+        "c": ("2025-06-01", "I moved to Oslo, I live in Oslo now."),
+    }
+    with Memory(":memory:") as memory:
+        ada = memory.for_user("ada")
+        for name, (day, text) in said.items():
+            ada.session(name).add("user", text, at=day)
+        found = ada.reason("Which green tea do I drink in the morning, and do I live in Paris?")
+        assert "green tea" in found.conclusion
+        assert "Oslo" in found.conclusion
+        assert "Paris" not in found.conclusion

@@ -58,7 +58,8 @@ class Library:
     def search(self, query: str, k: int) -> Recall:
         """The k best entries by plain search."""
         found = self.searcher.recall(query, scope=self.scope, k=k, filters=Filters(as_of=self.moment))
-        return replace(found, hits=[hit for hit in found.hits if self._admits(hit.entry)])
+        past = asks_past(query)
+        return replace(found, hits=[hit for hit in found.hits if self._admits(hit.entry, past=past)])
 
     def read(self, id: str) -> Entry | None:
         """One entry, if it may be seen."""
@@ -77,8 +78,9 @@ class Library:
         ends = [(self.read(link.target if link.source == id else link.source), link) for link in self.store.links([id])]
         return [(entry, link) for entry, link in ends if entry is not None]
 
-    def _admits(self, entry: Entry) -> bool:
-        valid = entry.valid_from <= self.moment and (entry.valid_to is None or self.moment < entry.valid_to)
+    def _admits(self, entry: Entry, *, past: bool = False) -> bool:
+        ended = entry.valid_to is not None and entry.valid_to <= self.moment
+        valid = entry.valid_from <= self.moment and (past or not ended)
         return valid and entry.state != "pruned"
 
 
@@ -158,9 +160,10 @@ def _coverage(question: str, steps: Sequence[ReasoningStep], outdated: Mapping[s
     wanted, past = set(read_question(question).terms), asks_past(question)
     left, said = set(wanted), list[Entry]()
     for step in steps:
+        if not past and step.entry.id in outdated:
+            continue
         own = set(record_of(step.entry).terms.tolist())
-        new = not said or left & own or (step.operation != "read" and not own & wanted)
-        if new and (past or step.entry.id not in outdated):
+        if not said or left & own or (step.operation != "read" and not own & wanted):
             said.append(step.entry)
         left -= own
     return (1 - len(left) / len(wanted) if wanted else 0.0), said

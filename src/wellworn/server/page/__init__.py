@@ -346,7 +346,9 @@ def keys(visit: Administers) -> Response:
     """Who may call the service, and the text of a key that was just made: it is in no address and shown once."""
     visit.call.require_tenant("the list of keys")
     found = list_keys(visit.call.memory.engine.store, visit.call.caller.tenant)
-    made, visit.browser.made[:] = [*visit.browser.made], []
+    made = [*visit.browser.made]
+    if visit.request.method == "GET":
+        visit.browser.made.clear()
     return visit.page("keys.html", keys=found, made=made, now=visit.call.memory.engine.clock())
 
 

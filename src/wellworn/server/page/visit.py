@@ -215,7 +215,7 @@ class PageRoute(APIRoute):
                 return await handle(request)
             except WellwornError as error:
                 log_fault(error)
-                status, message = status_of(error), words.sentences(words_of(error))
+                status, message = status_of(error), words.sentences(words_of(error), getattr(error, "remedy", ""))
                 if isinstance(error, NotFound):
                     message = f"There is no {error.what} {error.name!r} here."
             except RequestValidationError as error:

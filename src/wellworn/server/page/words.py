@@ -37,9 +37,12 @@ def moment(moment: datetime | None) -> str:
     return "" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
 
 
-def sentences(message: str) -> str:
+def sentences(message: str, remedy: str = "") -> str:
     """An error as a visitor reads it: `text: is empty (write one)` is "The text is empty. Write one."."""
-    problem, _, remedy = message.removesuffix(")").partition(" (")
+    if remedy and message.endswith(f" ({remedy})"):
+        problem = message.removesuffix(f" ({remedy})")
+    else:
+        problem, _, remedy = message.removesuffix(")").partition(" (")
     field, colon, rest = problem.partition(": ")
     if colon and " " not in field:
         problem = f"the {field} {rest}" if rest.startswith(_VERBS) else rest
