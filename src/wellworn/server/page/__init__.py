@@ -234,7 +234,8 @@ def sessions(visit: Looks) -> Response:
     visit.call.access.count = len(heads)
     heads.sort(key=lambda head: head.touched_at, reverse=True)
     found = [(turn.at if (turn := store.last_turn(head)) else head.touched_at, head) for head in heads[:MOST_SHOWN]]
-    return visit.page("sessions.html", sessions=sorted(found, key=lambda one: one[0], reverse=True))
+    found.sort(key=lambda one: one[0], reverse=True)
+    return visit.page("sessions.html", sessions=found, more=len(heads) - len(found))
 
 
 @ui.get("/session")
