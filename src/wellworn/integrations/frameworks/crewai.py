@@ -18,7 +18,7 @@ from wellworn.core.values import Entry, Hit
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.chunk import chunk
 from wellworn.ingest.terms import hash64, text_hash
-from wellworn.ingest.validate import MAX_K, MAX_QUERY_CHARS, as_time, checked_scope
+from wellworn.ingest.validate import MAX_QUERY_CHARS, as_time, checked_scope
 from wellworn.integrations import CountsFaults, Faults, checked_memory, storable
 from wellworn.integrations.items import first_accepted
 from wellworn.integrations.loop import relevances
@@ -36,6 +36,8 @@ __all__ = ["WellwornCrewMemory"]
 SOURCE = "crewai"
 """The source of a crew's entries, and the key of the metadata that holds what only CrewAI knows of one."""
 _MANY = 100_000
+_WIDEST = 2_000
+"""Hits that a recall reads at most to find those of a scope: more take seconds."""
 
 
 class WellwornCrewMemory(CountsFaults, _CrewMemory):  # type: ignore[misc]  # not installed where types are checked
@@ -118,7 +120,7 @@ class WellwornCrewMemory(CountsFaults, _CrewMemory):  # type: ignore[misc]  # no
 
         with self._faults.guarded("recall"):
             hits = first_accepted(
-                lambda k: self._memory.recall(asked, k=min(k, MAX_K), min_confidence=MIN_CONFIDENCE).hits,
+                lambda k: self._memory.recall(asked, k=min(k, _WIDEST), min_confidence=MIN_CONFIDENCE).hits,
                 k=limit,
                 want=limit,
                 accept=accepted,
