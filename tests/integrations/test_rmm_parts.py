@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -324,3 +325,28 @@ def test_a_vector_store_may_refuse_to_delete_what_is_not_there() -> None:
     parts.remember("Ada lives in Oslo.")
     strict.delete([middleware.entries("ada")[0].id])
     assert (middleware.forget("ada"), middleware.entries("ada"), parts.texts()) == (2, [], [])
+
+
+def test_a_turn_does_not_wait_for_the_index() -> None:
+    parts = Parts(model=extracting(BROMPTON))
+    entered, leave = Event(), Event()
+
+    class Slow(SafeVectors):
+        def add_documents(self, documents: list[Document], ids: list[str] | None = None, **rest: Any) -> list[str]:
+            entered.set()
+            assert leave.wait(60)
+            return super().add_documents(documents, ids, **rest)
+
+    parts.vectors = Slow(parts.embeddings)
+    middleware = parts.middleware()
+    ask(agent_of(scripted("Nice!"), middleware), "I ride a green Brompton bicycle.")
+    ending = Thread(target=middleware.end_session, args=("ada", "t1"))
+    ending.start()
+    assert entered.wait(60)
+    forgetting = Thread(target=middleware.forget, args=("ada",))
+    forgetting.start()
+    forgetting.join(60)
+    assert not forgetting.is_alive()
+    leave.set()
+    ending.join(60)
+    assert (middleware.entries("ada"), parts.texts(), middleware.faults) == ([], [], {})

@@ -338,37 +338,31 @@ class PartsBank:
         turns, forgets = self._waiting(label, session_id), self._forgets[hash(label) % _LOCKS]
         # In a context of its own, so that calls of our model are not part of the agent's stream.
         added, retired = contextvars.Context().run(self._changes, user, label, session_id, turns) if turns else ([], [])
-        with self._lock(label):
-            waiting = self._waiting(label, session_id)
-            forgotten = forgets != self._forgets[hash(label) % _LOCKS] or waiting[: len(turns)] != turns
-            if not forgotten:
-                self._replace(label, added, retired, session_id, waiting[len(turns) :])
-        if forgotten:  # something was, and these memories may say it
-            self._reflect(user, label, session_id)
-
-    def _replace(
-        self,
-        label: str,
-        added: Sequence[MemoryRecord],
-        retired: Sequence[str],
-        session_id: str,
-        later: tuple[Utterance, ...],
-    ) -> None:
-        """Write what a session became; what was said `later` still waits. If that fails, all of it waits."""
+        ids = [record.entry.id for record in added]
         try:
-            self._add(label, added)
-            if later:
-                self._put(label, "sessions", session_id, PendingSession(at=self.clock(), turns=later))
-            else:
-                self.store.delete((_ROOT, label, "sessions"), session_id)
-        except Exception:
-            ids = [record.entry.id for record in added]
+            self._add(label, added)  # not under the lock: nobody waits for the index
+            with self._lock(label):
+                waiting = self._waiting(label, session_id)
+                forgotten = forgets != self._forgets[hash(label) % _LOCKS] or waiting[: len(turns)] != turns
+                if not forgotten:
+                    self._settle(label, session_id, waiting[len(turns) :])
+        except Exception:  # then all of it waits
             with suppress(Exception):
                 for id in ids:  # whatever the index does
                     self.store.delete((_ROOT, label, "memories"), id)
                 self._remove(label, ids)
             raise
-        self._remove(label, retired)
+        with self._lock(label):
+            self._remove(label, ids if forgotten else retired)
+        if forgotten:  # something was, and these memories may say it
+            self._reflect(user, label, session_id)
+
+    def _settle(self, label: str, session_id: str, later: tuple[Utterance, ...]) -> None:
+        """What was said `later` than what became memories still waits."""
+        if later:
+            self._put(label, "sessions", session_id, PendingSession(at=self.clock(), turns=later))
+        else:
+            self.store.delete((_ROOT, label, "sessions"), session_id)
 
     def _waiting(self, label: str, session_id: str) -> tuple[Utterance, ...]:
         item = self.store.get((_ROOT, label, "sessions"), session_id)
