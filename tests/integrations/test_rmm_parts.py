@@ -28,7 +28,7 @@ from integrations.world import (
     shown,
     thread,
 )
-from wellworn import InvalidInput, Memory, Scope
+from wellworn import InvalidInput, Memory, Scope, StoreError
 from wellworn.integrations.langchain import RerankerConfig, create_rmm_middleware
 from wellworn.integrations.langgraph_store import WellwornStore
 from wellworn.integrations.rmm_parts import label_of
@@ -325,6 +325,16 @@ def test_a_vector_store_may_refuse_to_delete_what_is_not_there() -> None:
     parts.remember("Ada lives in Oslo.")
     strict.delete([middleware.entries("ada")[0].id])
     assert (middleware.forget("ada"), middleware.entries("ada"), parts.texts()) == (2, [], [])
+
+
+def test_a_vector_store_that_says_it_deleted_nothing_keeps_the_memories(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = Parts()
+    middleware = parts.middleware()
+    parts.remember("Ada lives in Oslo.")
+    with monkeypatch.context() as refusing, pytest.raises(StoreError, match="refused"):
+        refusing.setattr(parts.vectors, "delete", lambda ids: False)
+        middleware.forget("ada")
+    assert (len(middleware.entries("ada")), middleware.forget("ada"), parts.texts()) == (1, 1, [])
 
 
 def test_a_turn_does_not_wait_for_the_index() -> None:

@@ -37,7 +37,7 @@ from langgraph.store.base import BaseStore, Item
 from wellworn.core.cache import LruCache
 from wellworn.core.clock import Clock, aware
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import InvalidInput
+from wellworn.core.errors import InvalidInput, StoreError
 from wellworn.core.locks import ForkLock
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import READ_BY_MODEL, READ_BY_RULES, Entry, Scope, Turn
@@ -464,8 +464,7 @@ class PartsBank:
     def _remove(self, label: str, ids: Sequence[str]) -> None:
         """Remove memories, from the index first: if it fails, they are there to be removed again."""
         try:
-            if ids:
-                self.vector_store.delete([*ids])
+            self._unindex(ids)
         except Exception:  # some delete none if one is not there
             try:
                 there = [document.metadata[ID] for document in self.vector_store.get_by_ids([*ids])]
@@ -473,10 +472,13 @@ class PartsBank:
                 there = [*ids]
             if len(there) == len(ids):
                 raise
-            if there:
-                self.vector_store.delete(there)
+            self._unindex(there)
         for id in ids:
             self.store.delete((_ROOT, label, "memories"), id)
+
+    def _unindex(self, ids: Sequence[str]) -> None:
+        if ids and self.vector_store.delete([*ids]) is False:  # None says that it does not say
+            raise StoreError("the vector store refused to delete memories; forget them again")
 
     def _embedded_records(self, entries: Sequence[Entry]) -> list[MemoryRecord]:
         packed = [np.asarray(vector, "<f4").tobytes() for vector in self._embedded([entry.text for entry in entries])]
