@@ -95,6 +95,12 @@ def test_the_same_text_may_stand_in_several_scopes(team: Memory) -> None:
         crew.remember(long, scope=scope)
         assert text in contents(crew.recall("When does the harbour freeze?", scope=scope))
     assert len(crew.list_records("/a")) == len(crew.list_records("/b")) > 2
+    (moved,) = (record for record in crew.list_records("/b") if record.content == text)
+    crew.update(moved.id, scope="/c")
+    for scope in ("/b", "/c", "/", "/"):
+        crew.remember(text, scope=scope)
+    scopes = [record.scope for record in crew.list_records() if record.content == text]
+    assert (sorted(scopes), crew.faults) == (["/", "/a", "/b", "/c"], {})
 
 
 def test_a_read_only_memory_stores_nothing(team: Memory) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from wellworn.core.errors import Conflict, InvalidInput
@@ -41,17 +42,18 @@ class Changer:
         *,
         scope: Scope,
         changes: Mapping[str, Any],
+        moved: Mapping[str, Any] = MappingProxyType({}),
         expected: Entry | None = None,
         check: Callable[[Tx], None] | None = None,
     ) -> Entry:
         """The entry with the changes made; nothing is written when one value is bad, the entry is not as expected, or
-        `check`, called in the transaction, raises."""
+        `check`, called in the transaction, raises. `moved` are fields that only an integration changes."""
         unknown = sorted(changes.keys() - set(EDITABLE))
         if unknown or not changes:
             problem = f"cannot change {', '.join(unknown)}" if unknown else "nothing to change"
             raise InvalidInput("edit", problem, f"fields are {', '.join(EDITABLE)}")
         entry_id = validate.checked_id(entry_id)
-        wanted = self._checked(changes, self._visible(entry_id, scope).partition)
+        wanted = self._checked({**changes, **moved}, self._visible(entry_id, scope).partition)
         while True:
             before = self._visible(entry_id, scope)
             if expected is not None and as_edited(before) != as_edited(expected):

@@ -16,8 +16,7 @@ from wellworn.core.fence import MIN_CONFIDENCE
 from wellworn.core.scope import MAX_NAME_CHARS
 from wellworn.core.values import Entry, Hit
 from wellworn.core.wellformed import clean_text
-from wellworn.ingest.chunk import chunk
-from wellworn.ingest.terms import hash64, text_hash
+from wellworn.ingest.terms import hash64
 from wellworn.ingest.validate import MAX_QUERY_CHARS, as_time, checked_scope
 from wellworn.integrations import CountsFaults, Faults, checked_memory, storable
 from wellworn.integrations.items import first_accepted
@@ -82,7 +81,11 @@ class WellwornCrewMemory(CountsFaults, _CrewMemory):  # type: ignore[misc]  # no
             own = {"scope": path, "importance": importance, "source": source, "private": private}
             told = {name: value for name, value in own.items() if value is not None}
             ids = self._memory.remember_many(
-                [self._item(text, _place(told)) for content in contents if (text := storable(content)).strip()],
+                [
+                    {"text": text} | _apart(self._memory, text, told)
+                    for content in contents
+                    if (text := storable(content)).strip()
+                ],
                 tags=[category for category in categories or () if category.strip()],
                 source=SOURCE,
                 speaker=None if agent_role is None else agent_role[:MAX_NAME_CHARS],
@@ -90,15 +93,6 @@ class WellwornCrewMemory(CountsFaults, _CrewMemory):  # type: ignore[misc]  # no
             )
             return [_record(self._memory.get(id)) for id in dict.fromkeys(ids)]
         return []
-
-    def _item(self, text: str, place: tuple[Any, ...]) -> dict[str, Any]:
-        """A text to store: beside the same text of another place, not merged with it."""
-        engine, home = self._memory.engine, checked_scope(self._memory.scope).home()
-        parts = chunk(engine.scrubbing.stored(home)(text))
-        there = filter(None, (engine.store.find_same(home, text_hash(part.text)) for part in parts))
-        if all(_place(_own(entry)) == place for entry in there):
-            return {"text": text}
-        return {"text": text, "kind": "episode", "session_id": SOURCE, "turn_refs": [hash64(repr(place)) % 2**31]}
 
     def recall(
         self,
@@ -160,8 +154,10 @@ class _Records:
 
     def update(self, record: MemoryRecord) -> None:
         told = {**_own(self._memory.get(record.id)), "scope": _path(record.scope), "importance": record.importance}
-        metadata = {**record.metadata, SOURCE: told}
-        self._memory.edit(record.id, text=storable(record.content), tags=record.categories, metadata=metadata)
+        text = storable(record.content)
+        changes = {"text": text, "tags": record.categories, "metadata": {**record.metadata, SOURCE: told}}
+        scope, moved = checked_scope(self._memory.scope), _apart(self._memory, text, told)
+        self._memory.engine.changer.edit(record.id, scope=scope, changes=changes, moved=moved)
 
     def list_records(self, scope_prefix: str | None = None, limit: int = 200, offset: int = 0) -> list[MemoryRecord]:
         return [_record(entry) for entry in self._entries(scope_prefix)[::-1][offset : offset + limit]]
@@ -225,6 +221,14 @@ def _scope_of(entry: Entry) -> str:
 def _place(own: dict[str, Any]) -> tuple[Any, ...]:
     """What two records must share to be one."""
     return own.get("scope", "/"), own.get("private", False) and [own.get("source")]
+
+
+def _apart(memory: Memory, text: str, own: dict[str, Any]) -> dict[str, Any]:
+    """The fields that keep a text apart from the same one of another place, so that the two are not merged."""
+    if (place := _place(own)) == ("/", False):
+        return {"kind": "note", "session_id": None, "turn_refs": []}
+    stored = memory.engine.scrubbing.stored(checked_scope(memory.scope).home())(text)
+    return {"kind": "episode", "session_id": SOURCE, "turn_refs": [hash64(repr((place, stored))) % 2**31]}
 
 
 def _matches(entry: Entry, path: str, categories: Sequence[str] | None) -> bool:
