@@ -103,6 +103,16 @@ def test_the_same_text_may_stand_in_several_scopes(team: Memory) -> None:
     assert (sorted(scopes), crew.faults) == (["/", "/a", "/b", "/c"], {})
 
 
+def test_a_record_replaces_none_of_another_place(team: Memory) -> None:
+    crew, question = WellwornCrewMemory(team), "When is the deadline of the project?"
+    for day, place in (("Friday", {}), ("Monday", {"scope": "/b"}), ("Sunday", {"private": True, "source": "bob"})):
+        crew.remember(f"The deadline of the project is {day}.", **place)
+    assert {entry.state for entry in team.entries()} == {"active"}
+    assert "The deadline of the project is Friday." in contents(crew.recall(question))
+    crew.remember("The deadline of the project is Tuesday.")
+    assert [entry.state for entry in team.entries()] == ["superseded", "active", "active", "active"]
+
+
 def test_a_read_only_memory_stores_nothing(team: Memory) -> None:
     crew = WellwornCrewMemory(team, read_only=True)
     assert (crew.remember("x"), crew.remember_many(["y"]), team.entries()) == (None, [], [])

@@ -16,8 +16,9 @@ from wellworn.core.fence import MIN_CONFIDENCE
 from wellworn.core.scope import MAX_NAME_CHARS
 from wellworn.core.values import Entry, Hit
 from wellworn.core.wellformed import clean_text
+from wellworn.ingest.remember import Writer
 from wellworn.ingest.terms import hash64
-from wellworn.ingest.validate import MAX_QUERY_CHARS, as_time, checked_scope
+from wellworn.ingest.validate import MAX_QUERY_CHARS, as_time, checked_scope, drafts_of
 from wellworn.integrations import CountsFaults, Faults, checked_memory, storable
 from wellworn.integrations.items import first_accepted
 from wellworn.integrations.loop import relevances
@@ -80,19 +81,32 @@ class WellwornCrewMemory(CountsFaults, _CrewMemory):  # type: ignore[misc]  # no
             path = _path(self.root_scope if root_scope is None else root_scope, scope)
             own = {"scope": path, "importance": importance, "source": source, "private": private}
             told = {name: value for name, value in own.items() if value is not None}
-            ids = self._memory.remember_many(
+            items = drafts_of(
                 [
                     {"text": text} | _apart(self._memory, text, told)
                     for content in contents
                     if (text := storable(content)).strip()
                 ],
-                tags=[category for category in categories or () if category.strip()],
-                source=SOURCE,
-                speaker=None if agent_role is None else agent_role[:MAX_NAME_CHARS],
-                metadata={**(metadata or {}), SOURCE: told},
+                {
+                    "tags": [category for category in categories or () if category.strip()],
+                    "source": SOURCE,
+                    "speaker": None if agent_role is None else agent_role[:MAX_NAME_CHARS],
+                    "metadata": {**(metadata or {}), SOURCE: told},
+                },
             )
+            ids = self._writer(_place(told)).remember(items, scope=checked_scope(self._memory.scope))
             return [_record(self._memory.get(id)) for id in dict.fromkeys(ids)]
         return []
+
+    def _writer(self, place: tuple[Any, ...]) -> Writer:
+        """A writer whose texts replace nothing of another place."""
+        writer = self._memory.engine.writer
+        own, found = writer.under(writer.scrubbing), writer.find_replaced
+        if found is not None:
+            own.find_replaced = lambda partition, records: [
+                [old for old in olds if _place(_own(old[0])) == place] for olds in found(partition, records)
+            ]
+        return own
 
     def recall(
         self,
