@@ -113,6 +113,14 @@ def test_a_record_replaces_none_of_another_place(team: Memory) -> None:
     assert [entry.state for entry in team.entries()] == ["superseded", "active", "active", "active"]
 
 
+@pytest.mark.parametrize("own", ["a word", {"page": 3}])
+def test_records_of_an_older_release_are_read(team: Memory, own: object) -> None:
+    flat = {"scope": "/a", "importance": 0.9, "source": "ada", "crewai": own}
+    team.remember("The harbour freezes in January.", source="crewai", metadata=flat)
+    (record,) = WellwornCrewMemory(team).list_records("/a")
+    assert (record.scope, record.importance, record.source) == ("/a", 0.9, "ada")
+
+
 def test_a_read_only_memory_stores_nothing(team: Memory) -> None:
     crew = WellwornCrewMemory(team, read_only=True)
     assert (crew.remember("x"), crew.remember_many(["y"]), team.entries()) == (None, [], [])

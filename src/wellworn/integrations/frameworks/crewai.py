@@ -225,7 +225,10 @@ def _path(*scopes: str | None) -> str:
 
 def _own(entry: Entry) -> dict[str, Any]:
     """What only CrewAI knows of an entry; in older ones it stands beside the metadata of the caller."""
-    return dict(entry.metadata.get(SOURCE, entry.metadata)) if entry.source == SOURCE else {}
+    if entry.source != SOURCE:
+        return {}
+    nested = entry.metadata.get(SOURCE)
+    return {**(nested if isinstance(nested, dict) and "scope" in nested else entry.metadata)}
 
 
 def _scope_of(entry: Entry) -> str:
