@@ -88,6 +88,12 @@ async def test_prompts_and_answers_may_have_several_parts(ada: Memory, texts: Se
     assert ada.learning.status().outcomes == 1
 
 
+async def test_an_answer_of_citations_alone_is_no_empty_answer(ada: Memory) -> None:
+    answer = ModelResponse(parts=[TextPart(""), TextPart("[0]")])
+    agent = agent_saying(answer, seen=[], capabilities=[MemoryCapability(ada, session_id="now")])
+    assert (await agent.run("Where do I live?")).all_messages()[-1].parts == answer.parts
+
+
 async def test_a_run_sees_no_turn_of_its_history_twice(ada: Memory) -> None:
     seen: Seen = []
     agent = agent_saying(*[said("Noted.")] * 3, seen=seen, capabilities=[MemoryCapability(ada, session_id="s")])

@@ -89,9 +89,9 @@ class MemoryCapability(AbstractCapability[Any]):
         asked, texts = _text(ctx.prompt), [part for part in response.parts if isinstance(part, TextPart)]
         if not asked or not texts or any(isinstance(part, ToolCallPart) for part in response.parts):
             return response
-        last = texts[-1]
+        *before, last = texts
         plain = self.middleware.plain(asked, last.content)
-        if not plain.strip() and len(texts) == 1:
+        if not plain.strip() and not any(part.content.strip() for part in before):
             return response
         self._said.put(ctx.run_id or "", last.content)
         parts = [replace(part, content=plain) if part is last else part for part in response.parts]
