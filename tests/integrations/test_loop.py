@@ -153,6 +153,15 @@ def test_a_question_asked_twice_at_once_has_two_answers(oslo: Memory) -> None:
     assert (oslo.learning.status(scope=ADA).outcomes, middleware.recalled(QUESTION)) == (2, None)
 
 
+def test_a_question_given_up_often_does_not_wait_for_ever(oslo: Memory) -> None:
+    middleware = made(oslo)
+    for _ in range(20):
+        middleware.enrich_system_prompt(asked(QUESTION))
+    for _ in range(4):
+        middleware.after_response(QUESTION, "In Oslo. [0]")
+    assert middleware.recalled(QUESTION) is None
+
+
 @pytest.mark.parametrize("answer", ["In Oslo.", "Use arr[0]", "In Oslo. [7]", "In Oslo. [0, 7]", "x = [0]"])
 def test_an_answer_without_a_valid_citation_teaches_nothing(oslo: Memory, answer: str) -> None:
     middleware = made(oslo)

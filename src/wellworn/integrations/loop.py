@@ -156,6 +156,8 @@ NOTE = (
 )
 CITE = "End your answer with the numbers of the memories you used, as in [0, 2], or with [NO_CITE] when you used none."
 _MAX_PENDING = 64
+_MAX_AT_ONCE = 4
+"""Times that one question waits for an answer: more were given up."""
 
 
 def rule_of(tag: str, *, citations: bool) -> str:
@@ -354,7 +356,7 @@ class MemoryMiddleware(CountsFaults):
                 shown = self._found(context)
             finally:  # a citation must not count for a recall that was not shown
                 with self._lock:
-                    self._pending.put(question, (*self._asked(question), shown)[-_MAX_PENDING:])
+                    self._pending.put(question, (*self._asked(question), shown)[-_MAX_AT_ONCE:])
         return MemoryBlock("", 0) if shown is None else shown.block
 
     def _found(self, context: MiddlewareContext) -> _Shown | None:
