@@ -203,3 +203,20 @@ def test_of_two_renames_to_one_path_at_once_one_is_refused(ada: Memory, monkeypa
         "File a.",
         "File b.",
     ]
+
+
+def test_a_folder_is_renamed_as_a_whole_or_not_at_all(ada: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool, writer = WellwornMemoryTool(ada), ada.engine.writer
+    prepared = writer.records_of
+    for name in "abc":
+        tool.call({"command": "create", "path": f"/memories/old/{name}", "file_text": f"File {name}."})
+
+    def interrupted(entries: Any) -> Any:
+        monkeypatch.undo()
+        tool.call({"command": "rename", "old_path": "/memories/old", "new_path": "/memories/first"})
+        return prepared(entries)
+
+    monkeypatch.setattr(writer, "records_of", interrupted)
+    with pytest.raises(ToolError, match="The path /memories/old does not exist"):
+        tool.call({"command": "rename", "old_path": "/memories/old", "new_path": "/memories/second"})
+    assert [entry.title for entry in ada.entries()] == [f"first/{name}" for name in "abc"]

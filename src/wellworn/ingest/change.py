@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
@@ -79,6 +79,18 @@ class Changer:
                     hold_without(tx, replaced, after.updated_at)
                 audit(tx, _event(after, "edit", fields=", ".join(sorted(wanted))))
             return after
+
+    def retitle(self, titles: Sequence[tuple[Entry, str]], *, scope: Scope, check: Callable[[Tx], None]) -> None:
+        """Give entries other titles, all or none: none if one has changed since it was read, or `check` raises."""
+        wanted = [(entry, self._checked({"title": title}, entry.partition)) for entry, title in titles]
+        records = self._writer.records_of([_edited(entry, title, self._clock()) for entry, title in wanted])
+        with self._writer.transact() as tx:
+            check(tx)
+            for (before, _), new in zip(titles, records, strict=True):
+                if tx.one(scope.partitions(), before.id) != before:
+                    raise Conflict(f"entry {before.id!r} was changed meanwhile (read it again)", status=412)
+                tx.update(new.entry, change="edited", index=new.index, vector=new.vector)
+                audit(tx, _event(new.entry, "edit", fields="title"))
 
     def supersede(
         self, old_id: str, new_id: str, *, scope: Scope, at: validate.TimeLike = None, wrong: bool = False

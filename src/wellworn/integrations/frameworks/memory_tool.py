@@ -149,21 +149,24 @@ class WellwornMemoryTool(BetaAbstractMemoryTool):
 
     def rename(self, command: beta.BetaMemoryTool20250818RenameCommand) -> str:
         with _told():
-            old, new, files = self._path(command.old_path), self._path(command.new_path), self._all()
-            if old != ROOT and (new == ROOT or new in files or any(_is_below(name, new) for name in files)):
-                raise ToolError(f"The destination {command.new_path} already exists")
-            moved = self._at(command.old_path, "rename")
-            if _is_below(new, old) or any(_is_below(new, name) for name in files):
-                raise ToolError(f"The destination {command.new_path} is below a file or itself.")
-            ids = {entry.id for _, entry in moved}
-            for name, entry in moved:
-                self._memory.engine.changer.edit(
-                    entry.id,
-                    scope=self._scope,
-                    changes={"title": _title(new + name.removeprefix(old))},
-                    check=lambda tx: self._check_free(tx, new, f"The destination {command.new_path}", ids),
-                )
-            return f"Successfully renamed {command.old_path} to {command.new_path}"
+            while True:  # begins again if a file changes meanwhile
+                with suppress(Conflict, NotFound):
+                    self._rename(command)
+                    return f"Successfully renamed {command.old_path} to {command.new_path}"
+
+    def _rename(self, command: beta.BetaMemoryTool20250818RenameCommand) -> None:
+        old, new, files = self._path(command.old_path), self._path(command.new_path), self._all()
+        if old != ROOT and (new == ROOT or new in files or any(_is_below(name, new) for name in files)):
+            raise ToolError(f"The destination {command.new_path} already exists")
+        moved = self._at(command.old_path, "rename")
+        if _is_below(new, old) or any(_is_below(new, name) for name in files):
+            raise ToolError(f"The destination {command.new_path} is below a file or itself.")
+        ids = {entry.id for _, entry in moved}
+        self._memory.engine.changer.retitle(
+            [(entry, _title(new + name.removeprefix(old))) for name, entry in moved],
+            scope=self._scope,
+            check=lambda tx: self._check_free(tx, new, f"The destination {command.new_path}", ids),
+        )
 
     def clear_all_memory(self) -> str:
         """Forget all files for good, deleted ones and former versions too."""
