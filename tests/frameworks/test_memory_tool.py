@@ -185,18 +185,25 @@ async def test_the_async_tool_does_the_same(ada: Memory) -> None:
     assert await tool.clear_all_memory() == "All memory cleared"
 
 
-def test_of_two_renames_to_one_path_at_once_one_is_refused(ada: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    tool, writer = WellwornMemoryTool(ada), ada.engine.writer
+def rename_meanwhile(tool: WellwornMemoryTool, ada: Memory, patch: pytest.MonkeyPatch, old: str, new: str) -> None:
+    """Let another rename happen while the next one is prepared."""
+    writer = ada.engine.writer
     prepared = writer.records_of
+
+    def interrupted(entries: Any) -> Any:
+        patch.undo()
+        tool.call({"command": "rename", "old_path": old, "new_path": new})
+        return prepared(entries)
+
+    patch.setattr(writer, "records_of", interrupted)
+
+
+def test_of_two_renames_to_one_path_at_once_one_is_refused(ada: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = WellwornMemoryTool(ada)
     for name in "ab":
         tool.call({"command": "create", "path": f"/memories/{name}", "file_text": f"File {name}."})
 
-    def interrupted(entries: Any) -> Any:
-        monkeypatch.undo()
-        tool.call({"command": "rename", "old_path": "/memories/b", "new_path": "/memories/c"})
-        return prepared(entries)
-
-    monkeypatch.setattr(writer, "records_of", interrupted)
+    rename_meanwhile(tool, ada, monkeypatch, "/memories/b", "/memories/c")
     with pytest.raises(ToolError, match="The destination /memories/c already exists"):
         tool.call({"command": "rename", "old_path": "/memories/a", "new_path": "/memories/c"})
     assert [str(tool.call({"command": "view", "path": f"/memories/{name}"}))[-7:] for name in "ac"] == [
@@ -206,17 +213,11 @@ def test_of_two_renames_to_one_path_at_once_one_is_refused(ada: Memory, monkeypa
 
 
 def test_a_folder_is_renamed_as_a_whole_or_not_at_all(ada: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    tool, writer = WellwornMemoryTool(ada), ada.engine.writer
-    prepared = writer.records_of
+    tool = WellwornMemoryTool(ada)
     for name in "abc":
         tool.call({"command": "create", "path": f"/memories/old/{name}", "file_text": f"File {name}."})
 
-    def interrupted(entries: Any) -> Any:
-        monkeypatch.undo()
-        tool.call({"command": "rename", "old_path": "/memories/old", "new_path": "/memories/first"})
-        return prepared(entries)
-
-    monkeypatch.setattr(writer, "records_of", interrupted)
+    rename_meanwhile(tool, ada, monkeypatch, "/memories/old", "/memories/first")
     with pytest.raises(ToolError, match="The path /memories/old does not exist"):
         tool.call({"command": "rename", "old_path": "/memories/old", "new_path": "/memories/second"})
     assert [entry.title for entry in ada.entries()] == [f"first/{name}" for name in "abc"]

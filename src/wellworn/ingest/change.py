@@ -44,10 +44,9 @@ class Changer:
         changes: Mapping[str, Any],
         moved: Mapping[str, Any] = MappingProxyType({}),
         expected: Entry | None = None,
-        check: Callable[[Tx], None] | None = None,
     ) -> Entry:
-        """The entry with the changes made; nothing is written when one value is bad, the entry is not as expected, or
-        `check`, called in the transaction, raises. `moved` are fields that only an integration changes."""
+        """The entry with the changes made; nothing is written when one value is bad, or the entry is not as expected.
+        `moved` are fields that only an integration changes."""
         unknown = sorted(changes.keys() - set(EDITABLE))
         if unknown or not changes:
             problem = f"cannot change {', '.join(unknown)}" if unknown else "nothing to change"
@@ -68,8 +67,6 @@ class Changer:
             with self._writer.transact() as tx:
                 if tx.one(scope.partitions(), entry_id) != before:
                     continue  # changed by someone else while it was embedded: start again from there
-                if check is not None:
-                    check(tx)
                 _refuse_duplicate(tx, after)
                 tx.update(after, change="edited", index=index, vector=vector)
                 if after.state == "pruned" != before.state:
@@ -192,9 +189,8 @@ def _edited(entry: Entry, wanted: Mapping[str, Any], now: datetime) -> Entry:
     after: Entry = replace(entry, **wanted, updated_at=max(now, entry.updated_at))
     if OFFSET in entry.metadata and {"at", "metadata"} & wanted.keys():  # the zone is that of the time
         zone = {} if "at" in wanted else {OFFSET: entry.metadata[OFFSET]}
-        after = replace(
-            after, metadata={name: after.metadata[name] for name in after.metadata if name != OFFSET} | zone
-        )
+        others = {name: value for name, value in after.metadata.items() if name != OFFSET}
+        after = replace(after, metadata=others | zone)
     validate.refuse_backwards(after.valid_from, after.valid_to)
     if after.state == "superseded" and after.valid_to is None:
         raise InvalidInput("state", "a superseded entry needs valid_to", "supersede it by the entry that replaced it")

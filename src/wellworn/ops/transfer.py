@@ -110,11 +110,9 @@ def load_from(
         return load_folder(store, writer, path, scope=scope, progress=progress)
     bundle = read_file(path)
     loaded = admit(bundle, store, writer, scope=scope, progress=progress)
-    for tenant in sorted(
-        {recall.partition.tenant for recall in bundle.recalls} | {one.tenant for one in bundle.tenants}
-    ):
-        if scope is None or tenant == scope.tenant:
-            relearn(tenant)
+    learned = {recall.partition.tenant for recall in bundle.recalls} | {one.tenant for one in bundle.tenants}
+    for tenant in sorted(learned if scope is None else learned & {scope.tenant}):
+        relearn(tenant)
     return loaded
 
 
