@@ -146,7 +146,7 @@ def test_a_word_that_nobody_has_counts_by_half(mem: Memory) -> None:
 
 
 def test_coverage_is_the_weight_found_in_a_row_or_beside_it(mem: Memory) -> None:
-    talk(mem, "s", [("A", "purple things"), ("A", "silver spoons"), ("A", "orchids there"), ("A", "far away")])
+    talk(mem, "s", [("A", "purple things"), ("B", "silver spoons"), ("A", "orchids there"), ("B", "far away")])
     mem.remember("purple orchids alone", scope=ADA)
     # `purple` and `orchids` are in two rows of five each: half of the weight each
     assert column(evidence(mem, "purple orchids"), "coverage") == pytest.approx(
@@ -169,14 +169,20 @@ def test_without_a_neighbour_the_last_row_of_the_bank_is_not_taken_for_one(mem: 
 def test_neighbours_are_those_of_the_same_partition(mem: Memory) -> None:
     mem.remember("purple private", scope=IN_ORG)
     session = mem.session(scope=Scope(tenant="acme", org="all"), session_id="s")
-    for text in ("orchids shared", "nothing shared"):
-        session.add("user", text)
+    for speaker, text in (("Bea", "orchids shared"), ("Tom", "nothing shared")):
+        session.add("user", text, speaker=speaker)
     found = evidence(mem, "purple orchids", IN_ORG)
     assert found["nothing shared"]["before"] == pytest.approx(4.0, abs=1e-5)
     assert found["purple private"]["after"] == found["orchids shared"]["before"] == 0.0
     assert column(found, "coverage") == pytest.approx(
         {"purple private": 2.0, "orchids shared": 2.0, "nothing shared": 2.0}
     )
+
+
+def test_who_says_one_thing_after_another_gives_no_context(mem: Memory) -> None:
+    talk(mem, "s", [("A", "purple things"), ("A", "silver spoons"), ("B", "far away")])
+    found = evidence(mem, "purple spoons")
+    assert column(found, "coverage") == pytest.approx({"purple things": 2.0, "silver spoons": 2.0, "far away": 2.0})
 
 
 # -- meaning, when, session, recency -----------------------------------------------------------------------------

@@ -43,6 +43,8 @@ class Trait(IntFlag):
     """A turn that only thanks, greets, agrees or does not know."""
     ASSISTANT = 32
     """A turn of the assistant."""
+    TURN = 64
+    """What somebody said in a session."""
 
 
 TASK_LEAD, TASK_END = "For tasks like “", "”: "
@@ -231,6 +233,7 @@ def _traits(text: str, found: Sequence[str], role: str | None) -> int:
     if not _FIRST_PERSON.isdisjoint(found):
         traits |= Trait.FIRST_PERSON.value
     if role is not None:
+        traits |= Trait.TURN.value
         if role.strip().lower() in ASSISTANT_ROLES:
             traits |= Trait.ASSISTANT.value
         if only_asks(text):

@@ -64,7 +64,7 @@ from wellworn.store.values import EmbeddingModel, IndexRecord, Record, RecordFil
 SAMPLE = 200
 """How many vectors are made again to compare, where making them costs time or money."""
 UNKNOWN = 1_000_000
-ASKS_OR_REACTS = int(Trait.ASKS | Trait.REACTS)
+OF_A_TURN = int(Trait.TURN | Trait.ASKS | Trait.REACTS)
 _QUICK = ("static:", "hash")
 _DIFFERENCE = 0.15
 """How far two vectors of the same text may be apart: providers do not answer with the same bits every time."""
@@ -332,9 +332,9 @@ def _well_formed_tags(entry: Entry) -> bool:
     return isinstance(tags, list) and all(isinstance(tag, str) for tag in tags) and len(set(tags)) == len(tags)
 
 
-def _index_problem(entry: Entry, stored: IndexRecord | None, *, told_by_rules: int = ASKS_OR_REACTS) -> str | None:
-    """What is wrong with an index record. Whether a turn only asks or reacts may have been told by the rules of an older
-    release: that is no flaw, and is told anew when the entry is repaired."""
+def _index_problem(entry: Entry, stored: IndexRecord | None, *, told_by_rules: int = OF_A_TURN) -> str | None:
+    """What is wrong with an index record. Whether it is a turn, and only asks or reacts, may have been told by the rules of
+    an older release: that is no flaw, and is told anew when the entry is repaired."""
     if not _well_formed_tags(entry):
         return None  # said already; there is no record to compare with
     if stored is None:

@@ -487,11 +487,12 @@ class PartitionIndex:
         return order, dict(zip(threads[last].tolist(), order[last].tolist(), strict=True))
 
     def _drop_unrelated(self, rows: Rows, names: Sequence[str]) -> None:
-        """Keep only neighbours that a row leans on: a short reply of an assistant neither gives context nor takes it, nor does
-        what somebody only asks beside what the same one says."""
+        """Keep only neighbours that a row leans on: a short reply of an assistant neither gives context nor takes it, nor do
+        two turns of a person in a row, who tells one thing after another, nor what somebody only asks near what the same one
+        says."""
         columns = self._columns
-        of_assistant = (columns["traits"] & np.uint8(Trait.ASSISTANT)) != 0
-        asks = (columns["traits"] & np.uint8(Trait.ASKS)) != 0
+        traits = (Trait.ASSISTANT, Trait.ASKS, Trait.TURN)
+        of_assistant, asks, turn = ((columns["traits"] & np.uint8(trait)) != 0 for trait in traits)
         for name in names:
             beside = columns[name][rows]
             there = np.flatnonzero(beside >= 0)
@@ -500,7 +501,8 @@ class PartitionIndex:
             short = columns["chars"][reply] < SHORT_REPLY_CHARS
             apart = (of_assistant[own] != of_assistant[other]) & short
             same = (columns["speaker"][own] == columns["speaker"][other]) & (of_assistant[own] == of_assistant[other])
-            apart |= (asks[own] != asks[other]) & same & ~of_assistant[own]
+            in_a_row = turn[own] & turn[other] & (name in ("before", "after"))
+            apart |= same & ~of_assistant[own] & (in_a_row | (asks[own] != asks[other]))
             columns[name][own[apart]] = -1
 
     def _measure_blends(self, rows: Rows) -> None:
