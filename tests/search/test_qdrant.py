@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from wellworn import Memory, Scope
-from wellworn.search import qdrant
+from wellworn.search import mapped, qdrant
 
 WORDS = "amber birch cedar delta ember fjord grove harbor island jetty kelp lagoon meadow north orchard".split()  # noqa: SIM905
 ADA, BEN, OTHER = Scope(tenant="one", user="ada"), Scope(tenant="one", user="ben"), Scope(tenant="two", user="ada")
@@ -118,3 +118,22 @@ def test_vectors_of_a_partition_that_is_too_large_leave_memory(tmp_path: Path, c
         assert memory.recall("Where is the zeppelin?", scope=ADA)[0].entry.id == new
         memory.forget(ids=[new], scope=ADA)
         assert len(next(iter(points(client).values()))) == 900
+
+
+def test_an_index_file_is_not_written_without_its_vectors_and_one_that_was_is_thrown_away(
+    tmp_path: Path, client: Any
+) -> None:
+    options: Any = {"learning": "off", "background": False, "durability": "normal"}
+    with Memory.open(tmp_path / "m.db", qdrant=client, ram_mb=1, **options) as memory:
+        for seed in range(3):  # the second and third are enough for a new file
+            memory.remember_many(texts(700, seed), scope=ADA)
+            recalled(memory, ADA)
+        with memory.engine.searcher.ram.bank([ADA.home()]) as (bank, _):
+            assert bank.partitions[0].vectors.size == 0
+            without = bank.partitions[0]
+    with Memory.open(tmp_path / "m.db", **options) as memory:
+        exact = recalled(memory, ADA)
+        without.fetch = None  # as it was written once
+        mapped.IndexFiles(memory.engine.store).save(ADA.home(), without)
+    with Memory.open(tmp_path / "m.db", **options) as memory:
+        assert recalled(memory, ADA) == exact

@@ -121,6 +121,8 @@ class IndexFiles:
         path = self._path(partition)
         if path is None or index.held < LEAST_ROWS or CHANGED_SHARE * index.unsaved <= index.held:
             return
+        if index.fetch is not None:  # its vectors are elsewhere
+            return
         token = os.urandom(16).hex()
         made = path.with_suffix(f".{token}")
         try:
@@ -274,6 +276,8 @@ def _sum(array: Array) -> int:
 
 
 def _check(layout: _Layout, arrays: Mapping[str, Array]) -> None:
+    if len(arrays["vectors"]) < layout.size:
+        raise ValueError("it has fewer vectors than rows")
     for name, expected in layout.sums.items():
         if _sum(arrays[name]) != expected:
             raise ValueError(f"its {name} are damaged")
