@@ -173,7 +173,9 @@ def test_codes_of_forgotten_rows_are_zeros(size: int) -> None:
     assert {*kept.nearest(vectors[50], size + 3).tolist()} == {*range(size + 3)}
 
 
-def test_the_file_of_a_forgotten_person_is_deleted_also_after_a_crash(tmp_path: Path) -> None:
+def test_the_file_of_a_forgotten_person_is_deleted_also_after_a_crash(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "memory.db"
     with opened(path) as memory:
         memory.remember_many(WORDS, scope=SCOPE)
@@ -188,6 +190,7 @@ def test_the_file_of_a_forgotten_person_is_deleted_also_after_a_crash(tmp_path: 
         assert files_of(path)
     opened(path).close()
     assert not files_of(path)
+    assert not caplog.records  # nothing of it is unusual
 
 
 @pytest.mark.parametrize("damage", [b"", b"x" * 9000, None])

@@ -151,6 +151,8 @@ class IndexFiles:
         try:
             for made in path.parent.glob(f"{path.name}.*"):
                 _delete(made)
+            if self._store.heads([partition]) == [None]:
+                _delete(path)
             layout, arrays = _read(path, "r")
             if not self._gone(partition, layout, arrays):
                 return
