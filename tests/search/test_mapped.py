@@ -217,3 +217,23 @@ def test_an_encrypted_memory_has_no_file(tmp_path: Path) -> None:
         memory.remember_many(WORDS, scope=SCOPE)
         recalled(memory)
     assert not files_of(path)
+
+
+@pytest.mark.parametrize("value", [0.0, float("nan")])
+def test_damaged_vectors_of_a_file_are_a_flaw_that_is_repaired(tmp_path: Path, value: float) -> None:
+    path = tmp_path / "memory.db"
+    with opened(path) as memory:
+        first, *_ = memory.remember_many(WORDS, scope=SCOPE)
+        before = recalled(memory)
+    (file,) = files_of(path)
+    vectors = WordsEmbedder().embed(WORDS)
+    whole = file.read_bytes()
+    for vector in vectors:
+        whole = whole.replace(vector.tobytes(), np.full_like(vector, value).tobytes())
+    file.write_bytes(whole)
+    with opened(path) as memory:
+        assert [(flaw.check, flaw.repairable) for flaw in memory.verify().flaws] == [("index_file", True)]
+        assert memory.admin.repair().ok
+        assert recalled(memory) == before
+        memory.edit(first, text="changed since the file was written", scope=SCOPE)
+        assert memory.verify().ok

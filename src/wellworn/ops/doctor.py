@@ -14,6 +14,7 @@
 | `index`        | the stored index record is the one the text gives                                 | yes      |
 | `vector`       | there is one when the store has a model: of its width, finite, of length one or 0,| yes (*)  |
 |                | and the one its text gives                                                        |          |
+| `index_file`   | the vectors of a partition's index file are those of the store                    | yes      |
 | `readable`     | every row of every table can be read: entries, history, turns, logs, records      | yes (-)  |
 | `link`         | both ends exist in one tenant, are not the same, and the type is one we know      | no       |
 | `cycle`        | following `supersedes`, or `derived_from`, never leads back                       | no       |
@@ -55,6 +56,7 @@ from wellworn.models.port import Embedder
 from wellworn.ops.files import free_name, scratch, take_place
 from wellworn.ops.lines import checked_id, is_unit_or_zero, settled
 from wellworn.ops.reembed import model_of
+from wellworn.search.mapped import IndexFiles
 from wellworn.store.events import EVENT
 from wellworn.store.port import PAGE, Flaw, Store, Tx
 from wellworn.store.sqlite.driver import Key, is_plain, key_of
@@ -114,8 +116,9 @@ def repair(store: Store, embedder: Embedder | None, *, progress: Progress = unwa
 
     before = verify(store, embedder, progress=half(0))
     try:
-        mended = store.check(mend=True)
+        mended, files = store.check(mend=True), IndexFiles(store)
         for partition in store.partitions():
+            files.drop(partition)
             for page in store.pages([partition]):
                 _rebuild(store, embedder, partition, page)
         _reset_work(store)
@@ -188,8 +191,12 @@ class _Examination:
         total = self._store.counts(partitions)["entries"]
         embedder = self._embedder if self._can_embed else None
         every = 1 if embedder is None or embedder.name.startswith(_QUICK) else max(1, total // SAMPLE)
+        files = IndexFiles(self._store)
         for partition in partitions:
             self._checked["partitions"] += 1
+            if files.differs(partition):
+                problem = "its index file has other vectors than the store"
+                self._add("index_file", f"{partition.layer} {partition.layer_id}", problem, repairable=True)
             for page in self._store.pages([partition]):
                 stored = self._store.index_of([no for no, _ in page])
                 for no, entry in page:

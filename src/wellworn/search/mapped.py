@@ -35,7 +35,7 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import WellwornError
 from wellworn.core.values import Partition
 from wellworn.search.partition import PartitionIndex
-from wellworn.store.port import Delta, Record, RecordFilter, Store
+from wellworn.store.port import PAGE, Delta, Record, RecordFilter, Store
 
 LEAST_ROWS = 1_000
 """Rows of a partition from which it has a file: fewer are read in some 20 ms."""
@@ -68,7 +68,7 @@ class _Layout:
     arrays: dict[str, tuple[int, str, list[int]]]
     """Name → offset, type and shape."""
     sums: dict[str, int]
-    """Name → checksum; of vectors there is none, since opening does not read them."""
+    """Name → checksum; of vectors there is none, since opening does not read them (`IndexFiles.differs` does)."""
 
 
 class IndexFiles:
@@ -169,6 +169,33 @@ class IndexFiles:
             _log.warning("an index file is deleted, it could not be brought up to date: %s", error)
             _delete(path)
         _delete(mine)
+
+    def differs(self, partition: Partition) -> bool:
+        """Whether a file has other vectors than the store: opening does not read them."""
+        path, other = self._path(partition), set[int]()
+        if path is None or not self._is_ours(path.parent):
+            return False
+        try:
+            layout, arrays = _read(path, "r")
+            _check(layout, arrays)
+            if layout.token != self._token(partition):
+                return False
+            rows = np.flatnonzero(arrays["alive"][: layout.size])
+            for page in np.array_split(rows, len(rows) // PAGE + 1):
+                nos = arrays["no"][page].tolist()
+                stored = self._store.vectors(nos)
+                held = zip(nos, arrays["vectors"][page], strict=True)
+                other |= {no for no, vector in held if no in stored and not np.array_equal(vector, stored[no])}
+            since = self._store.delta(layout.partition_no, layout.seq, vectors=False, words=False) if other else None
+        except _BAD:  # it is thrown away when it is opened
+            return False
+        return since is not None and not other <= {slim.no for slim in since.rows}
+
+    def drop(self, partition: Partition) -> None:
+        """Delete the file of a partition."""
+        path = self._path(partition)
+        if path is not None and self._is_ours(path.parent):
+            _delete(path)
 
     def _gone(self, partition: Partition, layout: _Layout, arrays: Mapping[str, Array]) -> list[int]:
         """Rows of a file that are gone from the store; a file that does not fit is an error."""
