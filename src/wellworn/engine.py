@@ -225,9 +225,10 @@ class Engine:
 
     def _vector_engine(self, qdrant: Any, in_background: bool) -> VectorEngine | None:
         if qdrant is not None:
+            from wellworn.ops.backup import hash_of, place_of
             from wellworn.search.qdrant import QdrantVectors
 
-            return QdrantVectors(qdrant, store=self.store.location)
+            return QdrantVectors(qdrant, store=self.store, name=hash_of(place_of(self.store)))
         if not self.store.searches_large:
             return None
         from wellworn.search.engines import StoreIndexes

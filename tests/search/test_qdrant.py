@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 
 from wellworn import Memory, Scope
@@ -42,6 +44,14 @@ def points(client: Any) -> dict[str, set[int]]:
     return {name: {point.id for point in client.scroll(name, limit=1000)[0]} for name in names}
 
 
+@contextmanager
+def away(client: Any) -> Iterator[None]:
+    with ExitStack() as stack:
+        for name in ("collection_exists", "get_collections", "scroll", "query_points", "upsert", "delete"):
+            stack.enter_context(patch.object(client, name, side_effect=ConnectionError("nobody there")))
+        yield
+
+
 def recalled(memory: Memory, scope: Scope) -> list[list[tuple[str, float]]]:
     return [[(hit.text, round(hit.score, 4)) for hit in memory.recall(query, scope=scope)] for query in QUERIES]
 
@@ -53,7 +63,7 @@ def test_answers_are_the_exact_ones_and_tenants_are_apart(tmp_path: Path, client
         exact = {scope.home(): recalled(memory, scope) for scope in (ADA, BEN, OTHER)}
     with opened(tmp_path / "m.db", client) as memory:
         assert {scope.home(): recalled(memory, scope) for scope in (ADA, BEN, OTHER)} == exact
-        assert sorted(map(len, points(client).values())) == [60, 120]
+        assert sorted(map(len, points(client).values())) == [60, 60, 60]
         vectors, engine = memory.engine.vectors, memory.engine
         assert isinstance(vectors, qdrant.QdrantVectors)
         for scope in (ADA, BEN, OTHER):  # whatever is asked for, nothing of another partition is named
@@ -137,3 +147,73 @@ def test_an_index_file_is_not_written_without_its_vectors_and_one_that_was_is_th
         mapped.IndexFiles(memory.engine.store).save(ADA.home(), without)
     with Memory.open(tmp_path / "m.db", **options) as memory:
         assert recalled(memory, ADA) == exact
+
+
+def test_stores_of_the_same_spelling_are_apart_and_spellings_of_one_store_are_not(
+    tmp_path: Path, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = []
+    for folder in ("a", "b", "a"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / folder)
+        with opened(Path("m.db"), client) as memory:
+            memory.remember_many(texts(40, ord(folder)), scope=ADA)
+            answers.append(recalled(memory, ADA))
+            if folder == "b":
+                memory.forget(everything=True, scope=ADA)
+    assert answers[0] == answers[2]
+    assert sorted(map(len, points(client).values())) == [0, 40]
+    with opened(tmp_path / "a" / "m.db", client) as memory:
+        memory.forget(everything=True, scope=ADA)
+    assert not any(points(client).values())
+
+
+@pytest.mark.parametrize("left", [0, 5])
+@pytest.mark.parametrize("present", [True, False])
+def test_what_is_forgotten_without_qdrant_is_deleted_at_the_next_opening(
+    tmp_path: Path, client: Any, present: bool, left: int
+) -> None:
+    with opened(tmp_path / "m.db", client) as memory:
+        memory.remember_many(texts(40, 1), scope=ADA)
+        recalled(memory, ADA)
+    with away(client), opened(tmp_path / "m.db", client if present else None) as memory:
+        memory.forget(everything=True, scope=ADA)
+        memory.remember_many(texts(left, 2), scope=ADA)
+    assert any(points(client).values())
+    opened(tmp_path / "m.db", client).close()
+    assert not any(points(client).values())
+
+
+def test_what_is_forgotten_while_qdrant_is_away_is_deleted_when_it_is_back(tmp_path: Path, client: Any) -> None:
+    with opened(tmp_path / "m.db", client) as memory, patch.object(qdrant, "REST_S", 0.0):
+        for scope in (ADA, BEN):
+            memory.remember_many(texts(40, 1), scope=scope)
+            recalled(memory, scope)
+        with away(client):
+            memory.forget(everything=True, scope=ADA)
+        assert sum(map(len, points(client).values())) == 80
+        memory.remember("The zeppelin is moored at the pier.", scope=BEN)
+        recalled(memory, BEN)
+        assert sum(map(len, points(client).values())) == 41
+
+
+def test_points_of_another_store_at_the_same_place_are_replaced(tmp_path: Path, client: Any) -> None:
+    for seed in (1, 2):
+        with opened(tmp_path / "m.db", client) as memory:
+            memory.remember_many(texts(40, seed), scope=ADA)
+            recalled(memory, ADA)
+            held = client.scroll(next(iter(points(client))), limit=100, with_vectors=True)[0]
+            stored = memory.engine.store.vectors([point.id for point in held])
+            assert all(np.allclose(point.vector, stored[point.id], atol=1e-6) for point in held)
+        (tmp_path / "m.db").unlink()
+
+
+def test_a_partition_that_was_small_for_a_while_is_compared(tmp_path: Path, client: Any) -> None:
+    with opened(tmp_path / "m.db", client) as memory:
+        ids = memory.remember_many(texts(25, 1), scope=ADA)
+        recalled(memory, ADA)
+        memory.forget(ids=ids[:10], scope=ADA)
+        for seed in (2, 3):
+            memory.remember_many(texts(4, seed), scope=ADA)
+            recalled(memory, ADA)
+        assert sum(map(len, points(client).values())) == 23

@@ -92,7 +92,7 @@ def _database(url: str) -> str:
     return f"{hosts.lower().replace(':5432', '')}{parts.path}/{given.get('schema', '')}"
 
 
-def _place(store: SqlStore) -> str | Path:
+def place_of(store: Store) -> str | Path:
     """The file itself, which stays the same after a change of the folder, or the URL."""
     return store.path if isinstance(store, SqliteStore) else store.location
 
@@ -105,12 +105,12 @@ def create(
     store.model()  # says that the store is closed, if it is
     if not isinstance(store, SqlStore) or store.location == ":memory:":
         raise InvalidInput("backup", f"{store.location!r} is not a file", "open the memory with a path")
-    place = _place(store)
+    place = place_of(store)
     folder, name = folder or folder_of(place), name_of(place)
     if keep is not None and keep < 1:
         raise InvalidInput("keep", f"{keep} would keep none", "give at least 1")
     named = [one for one in list_backups(folder) if one.name == name]
-    shared = not _is_own(folder, place) and any(one.store not in ("", _hash_of(place)) for one in named)
+    shared = not _is_own(folder, place) and any(one.store not in ("", hash_of(place)) for one in named)
     before = [one for one in list_backups(folder, place) if one.store or not shared]
     if every is not None and before and now - before[0].created_at < every:
         return BackedUp(made=None, kept=len(before))
@@ -150,7 +150,7 @@ def list_backups(folder: Path, of: str | Path | None = None) -> list[Backup]:
         except (TransferError, OSError):
             continue
     if of is not None:
-        own, places, name = _is_own(folder, of), ("", _hash_of(of)), name_of(of)
+        own, places, name = _is_own(folder, of), ("", hash_of(of)), name_of(of)
         found = [one for one in found if one.name == name and (own or one.store in places)]
     return sorted(found, key=lambda one: one.created_at, reverse=True)
 
@@ -160,7 +160,8 @@ def _is_own(folder: Path, location: str | Path) -> bool:
     return "://" not in str(location) and folder.resolve() == folder_of(location)
 
 
-def _hash_of(location: str | Path) -> str:
+def hash_of(location: str | Path) -> str:
+    """Tells a store from others, however its location is spelled."""
     place = _database(str(location)) if "://" in str(location) else os.path.realpath(location)
     return hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
 
@@ -214,7 +215,7 @@ def _made(store: SqlStore, folder: Path, name: str, now: datetime) -> Backup:
             bytes=copy.stat().st_size,
             sha256=digest,
             encrypted=store.encrypted,
-            store=_hash_of(_place(store)),
+            store=hash_of(place_of(store)),
         )
         values = {key: value for key, value in to_plain(backup).items() if key != "path"}
         with beside(path) as out, copy.open("rb") as file:

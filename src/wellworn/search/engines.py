@@ -46,8 +46,8 @@ class VectorEngine(Protocol):
         """Bring the engine up to date with an index, to which a delta was just applied, and set its `elsewhere` if the
         engine can be asked about it."""
 
-    def erase(self, partition: Partition, there: Callable[[Sequence[int]], Any] | None) -> None:
-        """Delete the rows that are gone: those that `there` does not give back; None: all of the partition."""
+    def erase(self, partition: Partition) -> None:
+        """Delete the rows that are gone from the store."""
 
     def close(self) -> None: ...
 
@@ -105,7 +105,7 @@ class StoreIndexes:
         except WellwornError as error:
             _log.warning("a large partition is searched in memory, its index cannot be made: %s", error)
 
-    def erase(self, partition: Partition, there: Callable[[Sequence[int]], Any] | None) -> None:
+    def erase(self, partition: Partition) -> None:
         """Nothing: what goes from the store goes from its indexes."""
 
     def close(self) -> None:

@@ -1,20 +1,19 @@
 """The vectors of large partitions in Qdrant, which names the rows that are probably nearest: the extra `qdrant`.
 
-A tenant has a collection of its own, and each point names its partition, which every call filters by. Points are numbered
-like the rows of the store, and have a vector and no text. The store stays the truth: a partition is compared with it when it
-is loaded, and what is forgotten is deleted here before the forgetting is acknowledged. While Qdrant fails, vectors are
-multiplied in this process, and the partition is compared again afterwards.
+A partition has a collection of its own. Points are numbered like the rows of the store, and have a vector and its checksum,
+no text. The store stays the truth: a partition is compared with it when it is loaded, and what is forgotten is deleted here
+before the forgetting is acknowledged. While Qdrant fails, vectors are multiplied in this process, and the partition is
+compared again afterwards. Collections of partitions that are gone are looked for at opening and after a failure.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
+from zlib import crc32
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from wellworn.core.values import Partition
 from wellworn.models.port import Matrix
 from wellworn.search.mapped import anonymous_name
 from wellworn.search.partition import PartitionIndex
-from wellworn.store.port import Delta
+from wellworn.store.port import Delta, Store
 
 LEAST_ROWS = 200_000
 """Rows of a partition from which its vectors are kept there: fewer are multiplied in 15 ms."""
@@ -37,8 +36,8 @@ T = TypeVar("T")
 class QdrantVectors:
     """Vectors of one store in a Qdrant: a URL, a client, or a folder for its local mode."""
 
-    def __init__(self, client: Any, *, store: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """`store` names the store: several may use one Qdrant."""
+    def __init__(self, client: Any, *, store: Store, name: str, clock: Callable[[], float] = time.monotonic) -> None:
+        """`name` tells the store from others that use the same Qdrant."""
         try:
             from qdrant_client import QdrantClient, models
         except ImportError:
@@ -47,9 +46,11 @@ class QdrantVectors:
         if isinstance(client, str):
             client = QdrantClient(**({"url": client, "timeout": TIMEOUT_S} if "://" in client else {"path": client}))
         self._client, self._models, self._store, self._clock = client, models, store, clock
+        self._prefix = f"wellworn-{name}-"
         self._current: set[Partition] = set()
         """Partitions whose points are those of the store, as far as this process knows."""
-        self._rest_until = float("-inf")
+        self._rest_until, self._swept = float("-inf"), False
+        self._try(lambda: None, None)
 
     def close(self) -> None:
         """Close a client that was made here."""
@@ -61,11 +62,11 @@ class QdrantVectors:
 
     def follow(self, partition: Partition, index: PartitionIndex, delta: Delta) -> None:
         """Bring the points of a partition up to date with its index, to which a delta was just applied."""
+        known = partition in self._current and index.elsewhere is not None  # set by the last call for this very index
         index.elsewhere = None
+        self._current.discard(partition)
         if index.held < LEAST_ROWS or not index.width:
             return
-        known = partition in self._current
-        self._current.discard(partition)
         if self._try(lambda: self._follow(partition, index, delta if known else None), False):
             self._current.add(partition)
             index.elsewhere = partial(self.nearest, partition)
@@ -73,40 +74,36 @@ class QdrantVectors:
     def _follow(self, partition: Partition, index: PartitionIndex, delta: Delta | None) -> bool:
         """Without a delta every point is compared."""
         if delta is not None:
-            self._remove(partition, delta.removed)
-            changed = [slim.no for slim in delta.rows]
+            changed, gone, there = [slim.no for slim in delta.rows], delta.removed, dict[int, int]()
         else:
             self._make(partition, index.width)
-            rows = np.flatnonzero(index.alive)
-            held = dict(zip(index.no[rows].tolist(), index.seq[rows].tolist(), strict=True))
-            there = dict(self._points(partition))
-            self._remove(partition, [no for no in there if no not in held])
-            changed = [no for no, seq in held.items() if there.get(no) != seq]
+            changed, there = index.nos(), dict(self._points(partition))
+            gone = [*there.keys() - changed]
+        self._remove(partition, gone)
         for start in range(0, len(changed), _PAGE):
             places = np.array(index.rows_of(changed[start : start + _PAGE]), dtype=np.intp)
-            nos, seqs = index.no[places].tolist(), index.seq[places].tolist()
-            payloads = [{"partition": anonymous_name(partition), "seq": seq} for seq in seqs]
-            points = self._models.Batch(ids=nos, vectors=index.vectors_of(places).tolist(), payloads=payloads)
-            self._client.upsert(self._collection(partition), points=points, wait=True)
+            found = zip(index.no[places].tolist(), index.vectors_of(places), strict=True)
+            rows = [(no, vector, total) for no, vector in found if there.get(no) != (total := crc32(vector.tobytes()))]
+            if rows:
+                points = self._models.Batch(
+                    ids=[no for no, _, _ in rows],
+                    vectors=[vector.tolist() for _, vector, _ in rows],
+                    payloads=[{"crc32": total} for _, _, total in rows],
+                )
+                self._client.upsert(self._collection(partition), points=points, wait=True)
         return True
 
-    def erase(self, partition: Partition, there: Callable[[Sequence[int]], Any] | None) -> None:
-        """Delete the points whose rows are gone: those that `there` does not give back; None: all of the partition."""
+    def erase(self, partition: Partition) -> None:
+        """Delete the points whose rows are gone from the store."""
         self._current.discard(partition)
-        self._try(lambda: self._erase(partition, there), None)
+        self._try(lambda: self._erase(partition), None)
 
-    def _erase(self, partition: Partition, there: Callable[[Sequence[int]], Any] | None) -> None:
-        if not self._client.collection_exists(self._collection(partition)):
-            return
-        if there is None:
-            selected = self._models.FilterSelector(filter=self._of(partition))
-            self._client.delete(self._collection(partition), points_selector=selected, wait=True)
-            return
-        nos = [no for no, _ in self._points(partition)]
-        for start in range(0, len(nos), _PAGE):
-            page = nos[start : start + _PAGE]
-            kept = set(there(page))
-            self._remove(partition, [no for no in page if no not in kept])
+    def _erase(self, partition: Partition) -> None:
+        if self._client.collection_exists(self._collection(partition)):
+            nos = [no for no, _ in self._points(partition)]
+            for start in range(0, len(nos), _PAGE):
+                page = nos[start : start + _PAGE]
+                self._remove(partition, [*{*page} - self._store.alive(page)])
 
     def nearest(
         self, partition: Partition, vector: Matrix, count: int, *, among: Sequence[int] | None = None
@@ -116,10 +113,9 @@ class QdrantVectors:
             return None
 
         def found() -> list[int]:
-            wanted = self._of(partition)
+            models, asked = self._models, {"query": np.asarray(vector).tolist(), "limit": count}
             if among is not None:
-                wanted.must.append(self._models.HasIdCondition(has_id=[*among]))
-            asked = {"query": np.asarray(vector).tolist(), "query_filter": wanted, "limit": count}
+                asked["query_filter"] = models.Filter(must=[models.HasIdCondition(has_id=[*among])])
             answer = self._client.query_points(self._collection(partition), **asked, with_payload=False)
             return [int(point.id) for point in answer.points]
 
@@ -130,17 +126,13 @@ class QdrantVectors:
         if not self._client.collection_exists(name):
             config = models.VectorParams(size=width, distance=models.Distance.DOT)
             self._client.create_collection(name, vectors_config=config)
-            with warnings.catch_warnings(action="ignore"):  # the local mode warns that it has no indexes
-                self._client.create_payload_index(name, "partition", models.PayloadSchemaType.KEYWORD)
 
     def _points(self, partition: Partition) -> Iterator[tuple[int, int]]:
-        """Number and change count of the points of a partition."""
+        """Number and checksum of the points of a partition."""
         after = None
         while True:
-            page, after = self._client.scroll(
-                self._collection(partition), scroll_filter=self._of(partition), limit=_PAGE, offset=after
-            )
-            yield from ((int(point.id), int(point.payload["seq"])) for point in page)
+            page, after = self._client.scroll(self._collection(partition), limit=_PAGE, offset=after)
+            yield from ((int(point.id), int(point.payload["crc32"])) for point in page)
             if after is None:
                 return
 
@@ -149,22 +141,28 @@ class QdrantVectors:
             selected = self._models.PointIdsList(points=[*nos[start : start + _PAGE]])
             self._client.delete(self._collection(partition), points_selector=selected, wait=True)
 
-    def _of(self, partition: Partition) -> Any:
-        match = self._models.MatchValue(value=anonymous_name(partition))
-        return self._models.Filter(must=[self._models.FieldCondition(key="partition", match=match)])
-
     def _collection(self, partition: Partition) -> str:
-        named = f"{self._store}\x1f{partition.tenant}"
-        return f"wellworn-{hashlib.blake2b(named.encode(), digest_size=12).hexdigest()}"
+        return f"{self._prefix}{anonymous_name(partition)}"
+
+    def _sweep(self) -> None:
+        """Delete collections of partitions that are gone, or too small by now to be compared again."""
+        made = [one.name for one in self._client.get_collections().collections if one.name.startswith(self._prefix)]
+        there = {self._collection(one): one for one in self._store.partitions()} if made else {}
+        for name in made:
+            if name not in there or self._store.counts([there[name]], only=["entries"])["entries"] < LEAST_ROWS:
+                self._client.delete_collection(name)
+        self._swept = True
 
     def _try(self, ask: Callable[[], T], otherwise: T) -> T:
         """The answer, or `otherwise` while Qdrant fails or rests."""
         if self._clock() < self._rest_until:
             return otherwise
         try:
+            if not self._swept:
+                self._sweep()
             return ask()
         except Exception as error:  # of the client, its transport, or whatever client was given
             self._current.clear()
-            self._rest_until = self._clock() + REST_S
-            _log.warning("vectors are searched in this process, Qdrant failed: %s", type(error).__name__)
+            self._rest_until, self._swept = self._clock() + REST_S, False
+            _log.warning("Qdrant failed, it is searched and deleted from later: %s", type(error).__name__)
             return otherwise

@@ -322,10 +322,10 @@ class Ram:
             else:
                 self._current(held.partition, head)
                 dropped += max(0, before - held.index.held)
-        for partition, head in zip(partitions, self._store.heads(partitions), strict=True):
+        for partition in partitions:
             self._files.erase(partition)
             if self._engine is not None:
-                self._engine.erase(partition, None if head is None else self._store.read)
+                self._engine.erase(partition)
         return dropped + self.entries.forget(partitions)
 
     def clear(self) -> None:
