@@ -217,3 +217,19 @@ def test_a_partition_that_was_small_for_a_while_is_compared(tmp_path: Path, clie
             memory.remember_many(texts(4, seed), scope=ADA)
             recalled(memory, ADA)
         assert sum(map(len, points(client).values())) == 23
+
+
+def test_vectors_that_left_memory_are_asked_for_after_a_forget_and_once_qdrant_is_back(
+    tmp_path: Path, client: Any
+) -> None:
+    options: Any = {"learning": "off", "background": False, "durability": "normal", "ram_mb": 1}
+    with Memory.open(tmp_path / "m.db", qdrant=client, **options) as memory, patch.object(qdrant, "REST_S", 0.0):
+        invoices = [f"Invoice {number} of client {number % 9} is paid" for number in range(900)]
+        ids = memory.remember_many([*invoices, "We adopted a kitten."], scope=ADA)
+        for happens in ("nothing", "forget", "failure"):
+            if happens == "forget":
+                memory.forget(ids=ids[:1], scope=ADA)
+            elif happens == "failure":
+                with away(client):
+                    memory.recall("feline", scope=ADA)
+            assert memory.recall("feline", scope=ADA)[0].text == "We adopted a kitten.", happens

@@ -42,6 +42,9 @@ class VectorEngine(Protocol):
     def relieve(self, partition: Partition, index: PartitionIndex) -> None:
         """Let an index leave what the engine has, so that it need not be read."""
 
+    def is_behind(self, partition: Partition, index: PartitionIndex) -> bool:
+        """Whether `follow` should be called although nothing has changed."""
+
     def follow(self, partition: Partition, index: PartitionIndex, delta: Delta) -> None:
         """Bring the engine up to date with an index, to which a delta was just applied, and set its `elsewhere` if the
         engine can be asked about it."""
@@ -76,6 +79,9 @@ class StoreIndexes:
         index.leave_vectors(store.vectors)
         words = StoredPostings(partial(store.worded, number), index, entries=entries, spread=spread)
         index.leave_words(words)
+
+    def is_behind(self, partition: Partition, index: PartitionIndex) -> bool:
+        return False
 
     def follow(self, partition: Partition, index: PartitionIndex, delta: Delta) -> None:
         if not index.width or index_bytes(len(index), index.width) <= self._most_bytes or not _wants(index):

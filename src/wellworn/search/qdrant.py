@@ -2,8 +2,9 @@
 
 A partition has a collection of its own. Points are numbered like the rows of the store, and have a vector and its checksum,
 no text. The store stays the truth: a partition is compared with it when it is loaded, and what is forgotten is deleted here
-before the forgetting is acknowledged. While Qdrant fails, vectors are multiplied in this process, and the partition is
-compared again afterwards. Collections of partitions that are gone are looked for at opening and after a failure.
+before the forgetting is acknowledged. While Qdrant fails, vectors are multiplied in this process; where they have left
+memory, only words are searched. Afterwards partitions are compared again. Collections of partitions that are gone are
+deleted at opening and after a failure.
 """
 
 from __future__ import annotations
@@ -60,6 +61,11 @@ class QdrantVectors:
     def relieve(self, partition: Partition, index: PartitionIndex) -> None:
         """Nothing: points are compared with an index that has the vectors."""
 
+    def is_behind(self, partition: Partition, index: PartitionIndex) -> bool:
+        """Whether a partition must be compared, and Qdrant does not rest."""
+        large = index.held >= LEAST_ROWS and index.width > 0
+        return large and partition not in self._current and self._clock() >= self._rest_until
+
     def follow(self, partition: Partition, index: PartitionIndex, delta: Delta) -> None:
         """Bring the points of a partition up to date with its index, to which a delta was just applied."""
         known = partition in self._current and index.elsewhere is not None  # set by the last call for this very index
@@ -95,15 +101,16 @@ class QdrantVectors:
 
     def erase(self, partition: Partition) -> None:
         """Delete the points whose rows are gone from the store."""
-        self._current.discard(partition)
-        self._try(lambda: self._erase(partition), None)
+        if not self._try(lambda: self._erase(partition), False):
+            self._current.discard(partition)
 
-    def _erase(self, partition: Partition) -> None:
+    def _erase(self, partition: Partition) -> bool:
         if self._client.collection_exists(self._collection(partition)):
             nos = [no for no, _ in self._points(partition)]
             for start in range(0, len(nos), _PAGE):
                 page = nos[start : start + _PAGE]
                 self._remove(partition, [*{*page} - self._store.alive(page)])
+        return True
 
     def nearest(
         self, partition: Partition, vector: Matrix, count: int, *, among: Sequence[int] | None = None

@@ -211,14 +211,19 @@ class Ram:
                 held = Held(partition, PartitionIndex(head.partition_no, self._width(), self._weights))
                 self._replace(partition, held)
             self._held.move_to_end(head.partition_no)
-        if held.index.known_seq < head.seq:
+        if self._is_behind(held, head):
             with held.alone():
-                if held.index.known_seq < head.seq:
+                if self._is_behind(held, head):
                     served = self._store.model()  # it may have been re-embedded meanwhile
                     check_served(self._embedder, None if served is None else served.key)
                     self._update(held)
                     self._grown = True
         return held
+
+    def _is_behind(self, held: Held, head: Head) -> bool:
+        if held.index.known_seq < head.seq:
+            return True
+        return self._engine is not None and self._engine.is_behind(held.partition, held.index)
 
     def _replace(self, partition: Partition, held: Held) -> None:
         """Hold a partition, and none that had its name before. The lock is taken."""
