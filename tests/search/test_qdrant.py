@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from wellworn import Memory, Scope
+from wellworn.models.hashing import HashEmbedder
 from wellworn.search import mapped, qdrant
 
 WORDS = "amber birch cedar delta ember fjord grove harbor island jetty kelp lagoon meadow north orchard".split()  # noqa: SIM905
@@ -233,3 +234,16 @@ def test_vectors_that_left_memory_are_asked_for_after_a_forget_and_once_qdrant_i
                 with away(client):
                     memory.recall("feline", scope=ADA)
             assert memory.recall("feline", scope=ADA)[0].text == "We adopted a kitten.", happens
+
+
+def test_vectors_of_another_width_take_the_place_of_the_old_ones(tmp_path: Path, client: Any) -> None:
+    options: Any = {"learning": "off", "background": False, "qdrant": client}
+    with opened(tmp_path / "m.db", client) as memory:
+        memory.remember_many(texts(40, 1), scope=ADA)
+        recalled(memory, ADA)
+    with Memory.open(tmp_path / "m.db", embedder=HashEmbedder(16), reembedding=True, **options) as memory:
+        memory.admin.reembed()
+        recalled(memory, ADA)
+        with memory.engine.searcher.ram.bank([ADA.home()]) as (bank, _):
+            assert bank.partitions[0].elsewhere is not None
+        assert sum(map(len, points(client).values())) == 40

@@ -130,7 +130,10 @@ class QdrantVectors:
 
     def _make(self, partition: Partition, width: int) -> None:
         name, models = self._collection(partition), self._models
-        if not self._client.collection_exists(name):
+        there = self._client.collection_exists(name)
+        if there and self._client.get_collection(name).config.params.vectors.size != width:
+            there = not self._client.delete_collection(name)
+        if not there:
             config = models.VectorParams(size=width, distance=models.Distance.DOT)
             self._client.create_collection(name, vectors_config=config)
 
