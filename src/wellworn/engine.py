@@ -225,6 +225,9 @@ class Engine:
 
     def _vector_engine(self, qdrant: Any, in_background: bool) -> VectorEngine | None:
         if qdrant is not None:
+            if self.store.encrypted:
+                problem = "would hold the vectors of an encrypted memory in plain"
+                raise InvalidInput("qdrant", problem, "leave out qdrant= or the key")
             from wellworn.ops.backup import hash_of, place_of
             from wellworn.search.qdrant import QdrantVectors
 

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from wellworn import Memory, Scope
+from wellworn import InvalidInput, Memory, Scope
 from wellworn.models.hashing import HashEmbedder
 from wellworn.search import mapped, qdrant
 
@@ -105,11 +105,7 @@ def test_a_qdrant_that_missed_something_is_brought_up_to_date(tmp_path: Path, cl
 
 
 def test_without_its_qdrant_a_memory_answers_alike(tmp_path: Path, client: Any) -> None:
-    class Dead:
-        def __getattr__(self, name: str) -> Any:
-            raise ConnectionError("nobody there")
-
-    with opened(tmp_path / "m.db", Dead()) as memory:
+    with away(client), opened(tmp_path / "m.db", client) as memory:
         memory.remember_many(texts(40, 1), scope=ADA)
         without = recalled(memory, ADA)
     with opened(tmp_path / "m.db", client) as memory:
@@ -247,3 +243,9 @@ def test_vectors_of_another_width_take_the_place_of_the_old_ones(tmp_path: Path,
         with memory.engine.searcher.ram.bank([ADA.home()]) as (bank, _):
             assert bank.partitions[0].elsewhere is not None
         assert sum(map(len, points(client).values())) == 40
+
+
+def test_an_encrypted_memory_sends_no_vectors_away(tmp_path: Path, client: Any) -> None:
+    pytest.importorskip("sqlcipher3")
+    with pytest.raises(InvalidInput, match="qdrant: would hold the vectors of an encrypted memory in plain"):
+        Memory.open(tmp_path / "m.db", qdrant=client, key="a passphrase", background=False)
