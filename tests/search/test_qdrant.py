@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -249,3 +250,21 @@ def test_an_encrypted_memory_sends_no_vectors_away(tmp_path: Path, client: Any) 
     pytest.importorskip("sqlcipher3")
     with pytest.raises(InvalidInput, match="qdrant: would hold the vectors of an encrypted memory in plain"):
         Memory.open(tmp_path / "m.db", qdrant=client, key="a passphrase", background=False)
+
+
+@pytest.mark.parametrize("setting", ["localhost:6333", ":memory:", "", 5])
+def test_a_setting_that_is_no_qdrant_is_refused(
+    tmp_path: Path, client: Any, monkeypatch: pytest.MonkeyPatch, setting: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput, match=r"use a URL .*, a folder or a QdrantClient"):
+        opened(tmp_path / "m.db", setting)
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # the library leaves its lock file open
+def test_a_folder_is_private_and_of_one_memory(tmp_path: Path, client: Any) -> None:
+    with opened(tmp_path / "m.db", tmp_path / "vectors"):
+        assert stat.S_IMODE((tmp_path / "vectors").stat().st_mode) == 0o700
+        with pytest.raises(InvalidInput, match=r"cannot be opened: .* already accessed"):
+            opened(tmp_path / "other.db", str(tmp_path / "vectors"))

@@ -13,12 +13,13 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 from zlib import crc32
 
 import numpy as np
 
-from wellworn.core.errors import MissingExtra
+from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.values import Partition
 from wellworn.models.port import Matrix
 from wellworn.search.mapped import anonymous_name
@@ -43,9 +44,19 @@ class QdrantVectors:
             from qdrant_client import QdrantClient, models
         except ImportError:
             raise MissingExtra("vectors in Qdrant", "qdrant") from None
-        self._owned = isinstance(client, str)
-        if isinstance(client, str):
-            client = QdrantClient(**({"url": client, "timeout": TIMEOUT_S} if "://" in client else {"path": client}))
+        self._owned = isinstance(client, str | Path)
+        if isinstance(client, str) and "://" in client:
+            client = QdrantClient(url=client, timeout=TIMEOUT_S)
+        elif isinstance(client, str | Path) and Path(client).name and ":" not in Path(client).name:
+            try:
+                Path(client).mkdir(mode=0o700, parents=True, exist_ok=True)
+                client = QdrantClient(path=str(client))
+            except (OSError, RuntimeError) as error:
+                problem = f"{str(client)!r} cannot be opened: {error}"
+                raise InvalidInput("qdrant", problem, "use another folder, or a server by its URL") from error
+        elif not isinstance(client, QdrantClient):
+            remedy = "use a URL such as http://localhost:6333, a folder or a QdrantClient"
+            raise InvalidInput("qdrant", f"{client!r:.80} is no Qdrant", remedy)
         self._client, self._models, self._store, self._clock = client, models, store, clock
         self._prefix = f"wellworn-{name}-"
         self._current: set[Partition] = set()
