@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,24 @@ settings.register_profile(
     suppress_health_check=QUIET,
 )
 settings.load_profile("light")
+
+
+@pytest.fixture
+def full_disk() -> Callable[..., AbstractContextManager[None]]:
+    """A disk on which no file grows beyond so many bytes."""
+    import resource  # not on Windows
+
+    @contextmanager
+    def full(most_bytes: int = 0) -> Iterator[None]:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return full
+
 
 _ALL_SLOW = re.compile(r"^pytestmark = .*\bslow\b", re.MULTILINE)
 

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -274,6 +275,26 @@ def test_a_file_that_cannot_be_changed_opens_for_reading() -> None:
     assert (folder_left, [one.name for one in folder.iterdir()]) == (0, ["a.db"])
     path.unlink()
     folder.rmdir()
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+def test_a_file_on_a_full_disk_opens_for_reading(
+    tmp_path: Path, full_disk: Callable[[], AbstractContextManager[None]], key: str | None
+) -> None:
+    if key:
+        pytest.importorskip("sqlcipher3", reason="the extra `encryption` is not installed")
+    path = tmp_path / "a.db"
+    with Memory(path, embedder="hash", background=False, key=key) as memory:
+        memory.remember("The harbour opens at six.", scope=ADA)
+    with full_disk(), Memory(path, embedder="hash", background=False, key=key) as memory:
+        assert memory.recall("harbour", scope=ADA).hits
+        assert memory.verify().ok
+        with pytest.raises(StoreError, match="can only be read; check the disk"):
+            memory.remember("The pilot boards at noon.", scope=ADA)
+    with Memory(path, embedder="hash", background=False, key=key) as memory:
+        memory.remember("The pilot boards at noon.", scope=ADA)
+        assert memory.verify().ok
+    assert [one.name for one in tmp_path.iterdir()] == ["a.db"]
 
 
 def test_a_link_is_followed_once_and_stays_a_link(tmp_path: Path) -> None:

@@ -36,6 +36,8 @@ CHECKPOINT_TIMEOUT_S = 1.0
 FORK_WAIT_S = 30.0
 MAX_IDLE_READERS = 8
 PAGES_AT_ONCE = 1_000
+_FULL = ("disk is full", "disk I/O error")
+"""What a disk without room ends in; the second where a quota or a limit is reached. What is there can be read."""
 _FIRST_LOCK_BYTE, _LOCK_BYTES = 0x40000000, 512
 _READ = {False: "?mode=ro", True: "?mode=ro&immutable=1"}
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL", "off": "OFF"}
@@ -109,7 +111,12 @@ class Connections:
                     writer.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file; has no effect on any other
                     migrate(writer)
                 self._held.seals = not self.log_missing and self._synchronous != "OFF"
-                begin_log(writer, self._path, wait_s)
+                try:
+                    begin_log(writer, self._path, wait_s)
+                except sqlite3.OperationalError as error:
+                    if not any(reason in str(error) for reason in _FULL):
+                        raise
+                    self.read_only, self._held.seals = True, False
 
     def _connect(self) -> SqliteDb:
         how = "?mode=rw"
@@ -186,7 +193,7 @@ class Connections:
             self.alive()  # it may have been closed while we waited
             db = self._held.writer
             if self.read_only or db is None:
-                raise StoreError(f"{str(self._path)!r} can only be read; check the rights of the file and its folder")
+                raise StoreError(f"{str(self._path)!r} can only be read; check the disk and the rights, then reopen it")
             if db.in_transaction:
                 raise StoreError("a transaction is open in this thread already")
             if wait_s == BUSY_TIMEOUT_S:
