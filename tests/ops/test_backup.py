@@ -7,6 +7,8 @@ import json
 import random
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -238,6 +240,15 @@ def test_what_a_crash_left_beside_a_file_goes_with_it_not_into_the_restored_one(
         texts = [entry.text for entry in memory.entries(scope=EVE, limit=200)]
         assert len(texts) == 101
         assert all(text.startswith("overwritten") == (left == "-wal") for text in texts)
+
+
+def test_a_full_disk_is_named_with_the_folder_of_the_backup(
+    filled: Path, tmp_path: Path, full_disk: Callable[[int], AbstractContextManager[None]]
+) -> None:
+    folder = tmp_path / "backups"
+    with opened(filled) as memory, full_disk(60_000), pytest.raises(StoreError, match=f"^cannot back up to {folder}: "):
+        memory.admin.backup(folder)
+    assert list(folder.iterdir()) == []
 
 
 def test_a_file_in_use_is_not_replaced(filled: Path) -> None:

@@ -204,7 +204,10 @@ def _made(store: SqlStore, folder: Path, name: str, now: datetime) -> Backup:
         now += timedelta(microseconds=1)
     with scratch(path) as place:
         copy = Path(place) / "copy.db"
-        entries = store.copy_to(copy)
+        try:
+            entries = store.copy_to(copy)
+        except StoreError as error:
+            raise type(error)(f"cannot back up to {folder}: {error}") from error
         with copy.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         backup = Backup(
