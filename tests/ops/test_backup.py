@@ -341,6 +341,20 @@ def test_a_key_is_changed_and_a_plain_file_encrypted(encrypted: Path, filled: Pa
         memory.remember("And it goes on.", scope=EVE)
 
 
+def test_a_key_stays_when_the_disk_is_full(
+    encrypted: Path, full_disk: Callable[[int], AbstractContextManager[None]]
+) -> None:
+    with opened(encrypted, KEY) as memory:
+        memory.remember(PLANTED, scope=ADA)
+    store = SqliteStore(encrypted, key=KEY)
+    with full_disk(60_000), pytest.raises(StoreError, match=f"^the key of '{encrypted}' could not be changed"):
+        store.rekey("ab" * 32)
+    store.close()
+    with opened(encrypted, KEY) as memory:
+        assert [entry.text for entry in memory.entries(scope=ADA)] == [PLANTED]
+        assert memory.verify()
+
+
 def test_a_backup_of_an_encrypted_store_needs_its_key(encrypted: Path, tmp_path: Path) -> None:
     with opened(encrypted, KEY) as memory:
         memory.remember(PLANTED, scope=ADA)

@@ -267,8 +267,11 @@ class Connections:
                         if not end_log(writer, self._path):
                             raise StoreBusy(f"{str(self._path)!r} is open elsewhere: close that first; its key stays")
                     writer.execute(f"PRAGMA rekey = \"x'{raw_key(secret, self._held.salt)}'\"")
-                except BaseException:
+                except BaseException as error:
                     self._held.rekeying = False
+                    if isinstance(error, sqlite3.Error):  # its text is about the use of SQLCipher
+                        problem = f"the key of {str(self._path)!r} could not be changed; it stays. Is the disk full?"
+                        raise StoreError(problem) from error
                     raise
                 self._held.secret = secret
         self.close()
