@@ -4,6 +4,7 @@ must not be."""
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -193,6 +194,22 @@ def test_a_restore_replaces_a_file_only_when_told_and_keeps_it(filled: Path) -> 
         assert memory.entries(scope=EVE)
     with opened(Path(f"{filled}.before-restore")) as memory:
         assert not memory.entries(scope=EVE)
+
+
+def test_a_restore_that_fails_at_its_target_names_it_and_not_the_backup(
+    filled: Path, tmp_path: Path, full_disk: Callable[[int], AbstractContextManager[None]]
+) -> None:
+    with opened(filled) as memory:
+        made = memory.admin.backup().made
+    assert made is not None
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for target in (tmp_path / "none" / "m.db", tmp_path / "folder", tmp_path / "pipe"):
+        with pytest.raises(TransferError, match=f"^cannot write {target}: "):
+            restore(Path(made.path), target, force=True)
+    with full_disk(60_000), pytest.raises(TransferError, match=f"^cannot write {tmp_path / 'new.db'}: "):
+        restore(Path(made.path), tmp_path / "new.db")
+    assert {one.name for one in tmp_path.iterdir()} == {"memory.db", "memory.db.backups", "folder", "pipe"}
 
 
 def test_a_kept_file_never_gets_the_log_of_another(filled: Path) -> None:

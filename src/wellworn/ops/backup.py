@@ -17,6 +17,7 @@ import json
 import os
 import re
 import shutil
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -193,7 +194,9 @@ def restore(path: Path, target: Path, *, force: bool = False) -> tuple[Backup, P
     if target.exists() and not force:
         raise TransferError(f"{target} is there already; name another file, or use --force to replace it")
     target = Path(os.path.realpath(target))
-    with _unpacked(path, target.parent) as (header, file):
+    if target.exists() and not target.is_file():
+        raise TransferError(f"cannot write {target}: it is not a plain file; give another path")
+    with _unpacked(path, target) as (header, file):
         kept = free_name(Path(f"{target}.before-restore"), target)
         take_place(file, target, kept)
     return header, kept if kept.exists() else None
@@ -241,23 +244,32 @@ def _read_header(file: BinaryIO, path: Path) -> Backup:
 
 
 @contextmanager
-def _unpacked(path: Path, beside_: Path | None) -> Iterator[tuple[Backup, Path]]:
-    """The database of a backup in a temporary file, if it is what was backed up."""
+def _unpacked(path: Path, goal: Path | None) -> Iterator[tuple[Backup, Path]]:
+    """The database of a backup in a temporary file, beside its goal if it has one, if it is what was backed up."""
     try:
-        with scratch(beside_ and beside_ / "wellworn-restoring") as place:
-            target, digest = Path(place) / "memory.db", hashlib.sha256()
-            with open_plain(path) as file:
-                header = _read_header(file, path)
-                with gzip.GzipFile(fileobj=file) as packed, target.open("wb") as out:
-                    while chunk := packed.read(_CHUNK):
-                        digest.update(chunk)
-                        out.write(chunk)
-                    os.fchmod(out.fileno(), 0o600)
-                    os.fsync(out.fileno())
-            if digest.hexdigest() != header.sha256:
-                raise TransferError(f"{path} is damaged: its content does not have the hash that its first line states")
-            yield header, target
-    except (OSError, EOFError) as error:
-        raise TransferError(f"cannot unpack {path}: {getattr(error, 'strerror', None) or error}") from error
-    except zlib.error as error:
+        with scratch(goal and goal.parent / "wellworn-restoring") as place:
+            yield _unpack(path, target := Path(place) / "memory.db"), target
+    except OSError as error:
+        raise TransferError(f"cannot write {goal or tempfile.gettempdir()}: {error.strerror or error}") from error
+
+
+def _unpack(path: Path, target: Path) -> Backup:
+    try:
+        file = open_plain(path)
+    except OSError as error:
+        raise TransferError(f"cannot unpack {path}: {error.strerror or error}") from error
+    digest = hashlib.sha256()
+    try:
+        with file, target.open("wb") as out:
+            header = _read_header(file, path)
+            with gzip.GzipFile(fileobj=file) as packed:
+                while chunk := packed.read(_CHUNK):
+                    digest.update(chunk)
+                    out.write(chunk)
+            os.fchmod(out.fileno(), 0o600)
+            os.fsync(out.fileno())
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise TransferError(f"{path} is damaged: {error}") from error
+    if digest.hexdigest() != header.sha256:
+        raise TransferError(f"{path} is damaged: its content does not have the hash that its first line states")
+    return header
