@@ -243,6 +243,10 @@ DAMAGES: dict[str, Damage] = {
         {("record_without_partition", True), ("job", True)},
     ),
     "a turn's entry": ("UPDATE turns SET entry = 1 WHERE number = 0", {("episode", False)}),
+    "the entry of a turn": (
+        "DELETE FROM entries WHERE no = (SELECT entry FROM turns WHERE number = 0)",
+        {("turn_without_entry", True), ("index_without_entry", True), ("link_without_end", True)},
+    ),
     "metadata": ("UPDATE entries SET metadata = '{' WHERE no = 2", {("readable", True)}),
     "a year": (f"UPDATE entries SET at = {10**18} WHERE no = 2", {("readable", True)}),
     "a turn's year": (f"UPDATE turns SET at = {10**18}", {("readable", True)}),
@@ -339,6 +343,15 @@ def test_damage_in_one_place_locks_no_other(
     assert other.admin.load(tmp_path / "out.jsonl").entries == written.entries
     memory.forget(everything=True, scope=ADA)
     assert not [entry for entry in memory.entries(scope=ADA) if entry.partition == ADA.home()]
+    store.close()
+
+
+def test_a_turn_whose_entry_is_lost_is_recalled_again(damaged: Callable[[str], SqliteStore]) -> None:
+    store = damaged("DELETE FROM entries WHERE session_id IS NOT NULL")
+    turn = store.turns(ADA.home(), "2026-05-01")[0]
+    repair(store, EMBEDDER)
+    hit = open_memory(store).recall(turn.text, scope=ADA).hits[0].entry
+    assert (hit.text, hit.turn_refs, hit.trust) == (turn.text, [turn.number], "untrusted")
     store.close()
 
 

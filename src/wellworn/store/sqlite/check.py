@@ -22,8 +22,23 @@ _NO_ENTRY = "entry NOT IN (SELECT no FROM entries)"
 _NO_END = "source NOT IN (SELECT no FROM entries) OR target NOT IN (SELECT no FROM entries)"
 _NO_PARTITION = "partition IS NOT NULL AND partition NOT IN (SELECT no FROM partitions)"
 _TURNS = "coalesce((SELECT max(number) + 1 FROM turns WHERE turns.session = sessions.no), 0)"
+_NO_EPISODE = "entry NOT IN (SELECT no FROM entries) AND session IN (SELECT no FROM sessions)"
+_SAID_AGAIN = f"""
+INSERT OR IGNORE INTO entries (
+  no, id, partition, seq, index_seq, kind, state, trust, confidence, repeats, usage_count, success_count, failure_count,
+  token_count, at, created_at, updated_at, valid_from, thread, position, session_id, turn_refs, content_hash, source,
+  speaker, title, tags, metadata, text
+)
+SELECT t.entry, lower(printf('%s-%s-4%.3s-8%.3s-%s', hex(randomblob(4)), hex(randomblob(2)), hex(randomblob(2)),
+  hex(randomblob(2)), hex(randomblob(6)))), p.no, p.seq + 1, p.seq + 1, 'episode', 'active', 'untrusted', 0.5, 0, 0, 0, 0,
+  0, t.at, t.at, t.at, t.at, (SELECT max(e.thread) FROM entries e WHERE e.partition = p.no AND e.session_id = s.session_id),
+  t.number, s.session_id, json_array(t.number), 'of turn ' || t.no, t.role, t.speaker, '', '[]', '{{}}', t.text
+FROM (SELECT * FROM turns WHERE {_NO_EPISODE}) t JOIN sessions s ON s.no = t.session JOIN partitions p ON p.no = s.partition
+"""
+"""Whether it was trusted is lost with the entry. Its hash, index record and vector are made as those of any other."""
 ORPHANS = {
     # check name: (what the row is, its subject, where it is, what mends it: else the row is dropped)
+    "turn_without_entry": ("its entry is gone, so it is not recalled", "no", f"turns WHERE {_NO_EPISODE}", _SAID_AGAIN),
     "index_without_entry": ("an index record of no entry", "entry", f"index_records WHERE {_NO_ENTRY}", ""),
     "vector_without_entry": ("a vector of no entry", "entry", f"new_vectors WHERE {_NO_ENTRY}", ""),
     "tag_without_entry": ("a tag of no entry", "entry", f"entry_tags WHERE {_NO_ENTRY}", ""),
@@ -75,8 +90,9 @@ def _flaws(db: SqliteDb) -> Iterator[Flaw]:
     for table, row, parent, _ in db.execute("PRAGMA foreign_key_check").fetchall():
         if (table, parent) == ("entries", "partitions"):
             yield Flaw(check="partition", subject=f"row {row}", problem="an entry on no partition", repairable=False)
-        elif table in ("turns", "sessions"):
-            yield Flaw(check="turn", subject=f"{table} row {row}", problem=f"no such {parent}", repairable=False)
+        elif table in ("turns", "sessions") and parent != "entries":
+            problem = f"its {parent[:-1]} is gone; restore a backup"
+            yield Flaw(check="turn", subject=f"{table} row {row}", problem=problem, repairable=False)
     for check, (problem, column, where, _) in ORPHANS.items():
         for (subject,) in db.execute(f"SELECT {column} FROM {where}").fetchall():
             yield Flaw(check=check, subject=f"row {subject}", problem=problem, repairable=True)
