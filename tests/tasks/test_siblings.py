@@ -52,6 +52,16 @@ def test_three_tasks_with_the_same_calls_become_one_and_keep_the_words_they_shar
         assert pattern.calls[0].args == {"channel": FROM_TASK, "target": FROM_TASK, "flag": flag}
 
 
+def test_a_number_of_the_task_that_no_call_uses_is_left_open_for_equal_calls_only(bank: ReasoningBank) -> None:
+    for number in range(1, 6):
+        learn(bank, f"Publish release {number}", "publish", mode="live")
+    learn(bank, "Publish release 6", "publish", mode="dry")
+    assert tasks_of(bank) == {"Publish release …", "Publish release 6"}
+    for number in (1, 2, 3):
+        learn(bank, f"Deploy v2 as ticket T-{number}", "deploy", flag="--force")
+    assert "Deploy v2 as ticket …" in tasks_of(bank)
+
+
 @pytest.mark.parametrize("words", [("small", "large"), ("public", "internal"), ("summer", "winter")])
 def test_words_that_decide_are_told_apart_before_anything_is_general(
     bank: ReasoningBank, words: tuple[str, str]

@@ -266,7 +266,7 @@ def put_argument(name: str, value: Any) -> str:  # any JSON value
 
 
 def shape_of(trajectory: Trajectory) -> str:
-    """The task with the values of its arguments left open: its siblings have the same shape."""
+    """The task with the values of its arguments, numbers and ids left open: its siblings have the same shape."""
     values = {
         str(value).strip().casefold()
         for place in called(trajectory)
@@ -276,7 +276,7 @@ def shape_of(trajectory: Trajectory) -> str:
     text = one_line(trajectory.query)
     for value in sorted(values, key=len, reverse=True):
         text = re.sub(rf"(?<![^\W_]){re.escape(value)}(?![^\W_])", OPEN, text, flags=re.IGNORECASE)
-    return text
+    return _WORDS.sub(lambda word: OPEN if any(map(str.isdigit, word[0])) else word[0], text)
 
 
 def common_words(shape: str, tasks: Sequence[str]) -> str:

@@ -71,7 +71,7 @@ class Pattern:
     tasks: tuple[str, ...] = ()
     """Tasks that it was learned from, the latest last."""
     shape: str = ""
-    """The task with every value that went into a call left open; siblings have the same."""
+    """The task with every value that went into a call, and every number, left open; siblings have the same."""
     conditions: tuple[str, ...] = ()
     """The words of the task that it depends on, as far as is known."""
     calls: tuple[ToolCall, ...] = ()
