@@ -395,7 +395,8 @@ class StoreContract:
         assert store.turns(HERE, "monday") == turns
         head = there(store.session(HERE, "monday"))
         assert (head.turns, head.reflected, head.touched_at, head.ended_at) == (3, 0, minutes_later(5), None)
-        assert (store.turns(HERE, "monday", since=1), store.last_turn(head)) == (turns[1:], turns[1])
+        assert (store.turns(HERE, "monday", since=1), store.last_said(HERE)) == (turns[1:], {"monday": turns[1].at})
+        assert store.last_said(BOB) == {}
         with pytest.raises(StoreError):
             write(store, lambda tx: tx.add_turn(HERE, make_turn(2)))
         write(store, lambda tx: tx.mark_session(HERE, "monday", reflected=2, ended_at=minutes_later(6)))

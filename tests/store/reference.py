@@ -232,6 +232,10 @@ class Reads(StoreReader):
         said = sorted(self.state.turns.get((partition, session_id), {}).items())
         return [turn for number, turn in said if number >= since]
 
+    def last_said(self, partition: Partition) -> dict[str, datetime]:
+        ends = {head.id: self.turns(partition, head.id, since=head.turns - 1) for head in self.sessions(partition)}
+        return {session_id: turns[0].at for session_id, turns in ends.items() if turns}
+
     def records(self, wanted: RecordFilter) -> list[Record]:
         found = [copy.deepcopy(record) for record in self.state.records.values() if chosen(record, wanted)]
         if wanted.order == "newest":

@@ -95,8 +95,8 @@ def list_(target: Target) -> None:
     with target.open() as memory:
         store = memory.engine.store
         heads = store.sessions(target.scope.home())
-        turns = [None if target.json else store.last_turn(head) for head in heads]
-    rows = [(head.id, head.turns, turn and turn.at) for head, turn in zip(heads, turns, strict=True)]
+        said = store.last_said(target.scope.home())
+    rows = [(head.id, head.turns, said.get(head.id)) for head in heads]
     shown = render.table(("session", "turns", "last"), rows)
     target.answer({"sessions": [head.id for head in heads]}, shown, nothing=f"No sessions for {target}.")
 

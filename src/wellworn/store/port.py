@@ -205,8 +205,9 @@ class StoreReader(ABC):
     def turns(self, partition: Partition, session_id: str, *, since: int = 0) -> list[Turn]:
         """In order, from the number `since` on."""
 
-    def last_turn(self, head: SessionHead) -> Turn | None:
-        return next(iter(self.turns(head.partition, head.id, since=head.turns - 1)), None)
+    @abstractmethod
+    def last_said(self, partition: Partition) -> dict[str, datetime]:
+        """When the last turn of each session was said, by the id of the session."""
 
     # -- records -------------------------------------------------------------------------------------------------
 

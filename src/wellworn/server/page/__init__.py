@@ -230,10 +230,11 @@ def sessions(visit: Looks) -> Response:
     if not visit.named:
         return visit.page("choose.html")
     store = visit.call.memory.engine.store
-    heads = store.sessions(visit.call.scope.home())
+    home = visit.call.scope.home()
+    heads, said = store.sessions(home), store.last_said(home)
     visit.call.access.count = len(heads)
     heads.sort(key=lambda head: head.touched_at, reverse=True)
-    found = [(turn.at if (turn := store.last_turn(head)) else head.touched_at, head) for head in heads[:MOST_SHOWN]]
+    found = [(said.get(head.id, head.touched_at), head) for head in heads[:MOST_SHOWN]]
     found.sort(key=lambda one: one[0], reverse=True)
     return visit.page("sessions.html", sessions=found, more=len(heads) - len(found))
 

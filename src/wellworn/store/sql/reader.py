@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from wellworn.core.clock import to_micros
+from wellworn.core.clock import from_micros, to_micros
 from wellworn.core.values import LINK_TYPES, Entry, Layer, Link, Partition, Turn
 from wellworn.store import convert
 from wellworn.store.damage import Damage, slim_from, whole_page
@@ -401,6 +401,19 @@ class SqlReader(StoreReader):
             rows = db.opened(rows, (2, 4))
         make = partial(convert.turn_from, session_id=session_id)
         return self.damage.read(rows, make, lambda row: f"turn {row[0]} of session {session_id}")
+
+    def last_said(self, partition: Partition) -> dict[str, datetime]:
+        with self._reading() as db:
+            values: list[Any] = []
+            rows = db.ask(
+                "SELECT n.session_id, t.at FROM sessions n JOIN turns t ON t.session = n.no AND t.number = n.turns - 1 "
+                f"WHERE n.partition = {self._number_of(db, partition, values)}",
+                values,
+            )
+        found = self.damage.read(
+            rows, lambda row: (row[0], from_micros(row[1])), lambda row: f"the last turn of session {row[0]}"
+        )
+        return dict(found)
 
     # -- records -------------------------------------------------------------------------------------------------
 
