@@ -277,6 +277,16 @@ def test_a_file_that_cannot_be_changed_opens_for_reading() -> None:
     folder.rmdir()
 
 
+def test_a_file_that_was_renamed_while_open_is_whole_and_says_what_may_have_happened(tmp_path: Path) -> None:
+    """SQLite does not turn the log of a renamed file off."""
+    memory = remembered(tmp_path / "a.db")
+    (tmp_path / "a.db").rename(tmp_path / "b.db")
+    memory.close()
+    with Memory(tmp_path / "b.db", embedder="hash", background=False) as memory:
+        assert memory.recall("harbour", scope=ADA).hits
+        assert "or renamed while open" in memory.verify().flaws[0].problem
+
+
 @pytest.mark.parametrize("key", [None, KEY])
 def test_a_file_on_a_full_disk_opens_for_reading(
     tmp_path: Path, full_disk: Callable[[], AbstractContextManager[None]], key: str | None

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _LOG_MISSING = Flaw(
     check="log",
     subject="file",
-    problem="it was copied while in use, without its -wal file: what was written last may be missing; copy it again with "
-    "`wellworn backup create`, or accept the loss with `wellworn doctor --repair`",
+    problem="it was copied while in use, without its -wal file, or renamed while open: what was written last may be missing; "
+    "copy it again with `wellworn backup create`, or accept the loss with `wellworn doctor --repair`",
     repairable=True,
 )
 
