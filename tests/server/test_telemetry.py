@@ -24,7 +24,7 @@ from wellworn.server.guard import ACCESS, JsonLines
 from wellworn.tasks import ReasoningBank
 from wellworn.tasks.trajectory import Trajectory
 
-from .conftest import ME, Running, serving
+from .conftest import ME, WAIT_S, Running, serving
 
 SECRET = "zanzibar"
 """A word of every text here: it may not be in any metric, span or log line."""
@@ -166,6 +166,44 @@ def test_spans_follow_the_loop_without_text() -> None:
         ("wellworn.outcome", "NotFound")
     ]
     assert all(SECRET not in span.to_json() for span in spans)
+
+
+SERVED = """
+from fastapi.testclient import TestClient
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from wellworn import Memory, Scope
+from wellworn.integrations.otel import start_tracing
+from wellworn.server.app import build_app
+from wellworn.server.guard import Rules
+from wellworn.server.service import MemoryService
+
+exporter, provider = InMemorySpanExporter(), TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(exporter))
+trace.set_tracer_provider(provider)
+start_tracing()
+service = MemoryService(Memory(":memory:", embedder="hash"), rules=Rules(hosts=None), local=Scope(user="me"))
+read = {"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": "memory://entries/zanzibar"}}
+with TestClient(build_app(service)) as http:
+    codes = [
+        http.get("/", params={"q": "zanzibar"}).status_code,
+        http.get("/v1/entries", params={"user": "zanzibar", "tag": "zanzibar"}).status_code,
+        http.get("/v1/entries/zanzibar").status_code,
+        http.post("/v1/recall", json={"query": "zanzibar"}).status_code,
+        http.post("/mcp", json=read, headers={"accept": "application/json"}).status_code,
+    ]
+spans = [span.to_json() for span in exporter.get_finished_spans()]
+print([int(one) for one in codes], any("wellworn.recall" in one for one in spans), [one for one in spans if "zanzibar" in one])
+"""
+
+
+def test_no_span_of_the_service_or_its_frameworks_shows_text_or_names() -> None:
+    """In a process of its own: the provider of a process is set once."""
+    pytest.importorskip("mcp")
+    done = subprocess.run([sys.executable, "-c", SERVED], capture_output=True, text=True, check=True, timeout=WAIT_S)
+    assert done.stdout.strip() == "[200, 200, 404, 200, 200] True []"
 
 
 def test_a_plain_memory_does_not_load_opentelemetry() -> None:

@@ -93,13 +93,15 @@ class McpDoor:
         self._inner = next(route.endpoint for route in app.routes if isinstance(route, Route))
 
     def _load(self) -> tuple[Any, Any]:  # their types would load the SDK
-        """The SDK's server and its settings: Host and Origin were checked before it is reached."""
+        """The SDK's server and its settings. Host and Origin were checked before it is reached. Its own spans quote errors."""
         from mcp.server.transport_security import TransportSecuritySettings
 
         from wellworn.doors.mcp import build_server
 
         security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-        return build_server(self._opened, noted=_noted), security
+        server = build_server(self._opened, noted=_noted)
+        server.middleware[:] = [one for one in server.middleware if type(one).__name__ != "OpenTelemetryMiddleware"]
+        return server, security
 
     async def stop(self) -> None:
         self._stopping.set()
@@ -163,6 +165,7 @@ def build_app(service: MemoryService) -> FastAPI:
         redoc_url=None,
         lifespan=_lifespan,
         generate_unique_id_function=lambda route: route.name,
+        telemetry={"tracing": False, "logs": False},  # addresses have names and search words, errors have texts
     )
     app.state.service = service
     app.router.routes += [*v1.routes, *care.routes]  # as `include_router`, which looks at them anew for each request
