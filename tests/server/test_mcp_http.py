@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 from typing import Any
 
 import httpx
 import pytest
+
+from wellworn.server.service import MOST_LONG
 
 from .conftest import WAIT_S, Running, serving
 
@@ -76,6 +79,24 @@ def test_every_tool_asks_a_key_of_nobody_for_a_layer() -> None:
             assert refused.is_error
             assert "names no layer" in str(refused.content)
         assert not call(f"{running.url}/mcp?user=ada", "memory_search", key, query="tea").is_error
+
+
+def test_long_tools_count_as_long_requests(server: Running) -> None:
+    given: dict[str, dict[str, Any]] = {
+        "session_end": {"turns": [{"role": "user", "text": "I live in Oslo"}]},
+        "memory_reason": {"query": "Where do I live?"},
+        "task_finish": {"task_id": "t", "steps": []},
+    }
+    call(f"{server.url}/mcp", "task_start", query="move to Oslo", task_id="t")
+    with ExitStack() as held:
+        for _ in range(MOST_LONG):
+            held.enter_context(server.service.long())
+        for tool, arguments in given.items():
+            assert "too many long requests" in str(call(f"{server.url}/mcp", tool, **arguments).content)
+        assert not call(f"{server.url}/mcp", "memory_search", query="Oslo").is_error
+    assert {one.detail["status"] for one in server.client().admin.events() if one.action == "mcp:session_end"} == {503}
+    for tool, arguments in given.items():
+        assert not call(f"{server.url}/mcp", tool, **arguments).is_error
 
 
 def test_no_stream_is_held_open(server: Running) -> None:

@@ -8,6 +8,7 @@ import socket
 import sqlite3
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -535,6 +536,27 @@ def test_long_requests_leave_room_for_short_ones(server: Running, monkeypatch: p
         assert http.post("/v1/recall", json={"query": "tea"}).status_code == 200
         assert http.post("/v1/sessions/s/end", json={}).status_code == 200
     assert [http.post(path, json=body).status_code for path, body in long.items()] == [200] * len(long)
+
+
+def test_a_server_whose_threads_are_taken_says_that_it_is_ready(server: Running) -> None:
+    """Routes that wait for a slow model or embedder may hold all of them."""
+    threads = 40  # as many as anyio has
+    leave, inside, counts = threading.Event(), threading.Semaphore(0), server.service.memory.engine.store.counts
+
+    def slow(*args: Any, **kwargs: Any) -> dict[str, int]:
+        inside.release()
+        assert leave.wait(WAIT_S)
+        return counts(*args, **kwargs)
+
+    server.service.memory.engine.store.counts = slow  # type: ignore[method-assign]
+    with ThreadPoolExecutor(threads) as callers:
+        try:
+            waiting = [callers.submit(server.http().get, "/v1/stats") for _ in range(threads)]
+            assert all(inside.acquire(timeout=WAIT_S) for _ in range(threads))
+            assert server.http().get("/readyz").status_code == 200
+        finally:
+            leave.set()
+        assert [one.result().status_code for one in waiting] == [200] * threads
 
 
 def test_a_closed_memory_is_not_ready(server: Running) -> None:

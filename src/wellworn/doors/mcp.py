@@ -15,6 +15,7 @@ import inspect
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar
 
 from wellworn import __version__
@@ -60,7 +61,8 @@ Access = Literal["read", "write"]
 Opener = Callable[[Access], "Memory"]
 """Gives the memory of whoever calls, bound to its scope. Called for every request, on a worker thread; it may refuse with
 a `WellwornError`."""
-Noted = Callable[[str, int | Exception], None]
+Watch = Callable[[str], AbstractContextManager[Callable[[int], None]]]
+"""Surrounds each call of a tool or resource, by its name: is told how many things it gave, and sees its error."""
 _log = logging.getLogger("wellworn.doors")
 _new_id = TimeOrderedIds()
 
@@ -355,31 +357,32 @@ class MemoryServer(MCPServer[Any]):
 
 
 def build_server(
-    memory: Memory | Opener, *, min_confidence: float = MIN_CONFIDENCE, noted: Noted | None = None, **settings: Any
+    memory: Memory | Opener, *, min_confidence: float = MIN_CONFIDENCE, watch: Watch | None = None, **settings: Any
 ) -> MCPServer[Any]:
     """An MCP server over a memory that is bound to a scope, or over a function that gives one for each request.
 
-    `noted` is told of each call of a tool or resource and of how many things it gave, or why it failed. `settings` are those of the SDK's `MCPServer`, such as `auth` and `token_verifier`.
+    `watch` surrounds each call of a tool or resource, and may refuse it. `settings` are those of the SDK's `MCPServer`, such as `auth` and `token_verifier`.
     """
     opened = memory if callable(memory) else _always(memory)
+    watch = watch or (lambda _: nullcontext(lambda _: None))
     quiet = {"log_level": "ERROR", "subscriptions": False}
     every = MemoryTools(opened, min_confidence)
-    tools = [_tool(getattr(every, name), hints, noted) for name, hints in TOOLS.items()]
+    tools = [_tool(getattr(every, name), hints, watch) for name, hints in TOOLS.items()]
     settings["tools"] = [*tools, *settings.get("tools", ())]
     server = MemoryServer("wellworn", instructions=INSTRUCTIONS, version=__version__, **{**quiet, **settings})
-    _add_resources(server, opened, noted)
+    _add_resources(server, opened, watch)
     _add_prompts(server)
     return server
 
 
-def _tool(method: Callable[..., Any], hints: ToolAnnotations, noted: Noted | None) -> Tool:
-    guarded = _guarded(method, ToolError, noted)
+def _tool(method: Callable[..., Any], hints: ToolAnnotations, watch: Watch) -> Tool:
+    guarded = _guarded(method, ToolError, watch)
     tool = Tool.from_function(guarded, description=inspect.getdoc(method), annotations=hints)
     tool.parameters["additionalProperties"] = False
     return tool
 
 
-def _add_resources(server: MCPServer[Any], opened: Opener, noted: Noted | None) -> None:
+def _add_resources(server: MCPServer[Any], opened: Opener, watch: Watch) -> None:
     def entries() -> str:
         memory = opened("read")
         older = max(0, memory.admin.stats().by_state.get("active", 0) - MOST_LISTED)
@@ -407,7 +410,7 @@ def _add_resources(server: MCPServer[Any], opened: Opener, noted: Noted | None) 
     }
     for uri, (read, what) in resources.items():
         add = server.resource(uri, description=what, mime_type="application/json")
-        add(_guarded(read, ResourceError, noted))
+        add(_guarded(read, ResourceError, watch))
 
 
 def _add_prompts(server: MCPServer[Any]) -> None:
@@ -454,19 +457,19 @@ _REMEDIES = {
 }
 
 
-def _guarded(
-    function: Callable[P, T], refusal: type[ToolError] | type[ResourceError], noted: Noted | None
-) -> Callable[P, T]:
+def _guarded(function: Callable[P, T], refusal: type[ToolError] | type[ResourceError], watch: Watch) -> Callable[P, T]:
     """The function with every error as one line for the model; what was not foreseen is logged by its kind alone."""
     name = getattr(function, "__name__", "a call")
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            given = function(*args, **kwargs)
+            with watch(name) as gave:
+                given = function(*args, **kwargs)
+                held = given.values() if isinstance(given, dict) else ()
+                gave(next((len(one) for one in held if isinstance(one, list)), 1))
+                return given
         except Exception as error:
-            if noted is not None:
-                noted(name, error)
             if isinstance(error, NotFound):
                 raise (ResourceNotFoundError if refusal is ResourceError else refusal)(
                     _line(str(error.told(_REMEDIES)))
@@ -475,10 +478,6 @@ def _guarded(
                 raise refusal(_line(str(error))) from None
             _log.error("memory failed in %s: %s", name, type(error).__name__)
             raise refusal(f"memory failed ({type(error).__name__}); continue without it") from None
-        if noted is not None:
-            held = given.values() if isinstance(given, dict) else ()
-            noted(name, next((len(one) for one in held if isinstance(one, list)), 1))
-        return given
 
     return call
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 from urllib.parse import parse_qs
@@ -42,6 +43,7 @@ from wellworn.server.wire import problem, problem_of, status_of
 from wellworn.store.events import ACTOR
 
 MCP_PATH = "/mcp"
+LONG_TOOLS = ("memory_reason", "session_end", "task_finish")
 _CALL: ContextVar[tuple[Access, Memory]] = ContextVar("call")
 
 
@@ -99,7 +101,7 @@ class McpDoor:
         from wellworn.doors.mcp import build_server
 
         security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-        server = build_server(self._opened, noted=_noted)
+        server = build_server(self._opened, watch=self._watched)
         server.middleware[:] = [one for one in server.middleware if type(one).__name__ != "OpenTelemetryMiddleware"]
         return server, security
 
@@ -117,16 +119,18 @@ class McpDoor:
             memory.scope.home()  # raises: it names no layer
         return memory
 
-
-def _noted(tool: str, came: int | Exception) -> None:
-    """Tell the audit log which tool was called, and how much it gave, or the status of its error."""
-    access, _ = _CALL.get()
-    access.operation = f"mcp:{tool}"
-    if isinstance(came, int):
-        access.count = came
-    else:
-        log_fault(came)
-        access.status = status_of(came) if isinstance(came, WellwornError) else 500
+    @contextmanager
+    def _watched(self, tool: str) -> Iterator[Callable[[int], None]]:
+        """Bound the long ones, and tell the audit log which was called, and how much it gave or the status of its error."""
+        access, _ = _CALL.get()
+        access.operation = f"mcp:{tool}"
+        try:
+            with self._service.long() if tool in LONG_TOOLS else nullcontext():
+                yield partial(setattr, access, "count")
+        except Exception as error:
+            log_fault(error)
+            access.status = status_of(error) if isinstance(error, WellwornError) else 500
+            raise
 
 
 # -- the application ---------------------------------------------------------------------------------------------------
@@ -253,11 +257,11 @@ async def _health() -> dict[str, str]:
     return {"status": "ok"}
 
 
-def _ready(request: Request) -> Response:
+async def _ready(request: Request) -> Response:
     """The store answers, and the service is neither starting nor ending."""
     service: MemoryService = request.app.state.service
     try:
-        service.memory.engine.check_open()
+        await asyncio.to_thread(service.memory.engine.check_open)  # routes may hold all of their own threads
         ready = service.ready
     except StoreError:
         ready = False
