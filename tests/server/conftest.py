@@ -60,13 +60,20 @@ def serving(
     ticks: Callable[[], float] = time.monotonic,
     oidc: OidcSettings | None = None,
     redis: Any = None,
+    drain_s: int | None = None,
     **settings: Any,  # settings of Memory
 ) -> Iterator[Running]:
     memory = Memory(location, **{"embedder": "hash", "tenants": "all", **settings})
     service = MemoryService(
         memory, rules=rules or Rules(hosts=LOOPBACK), local=local, rate=rate, ticks=ticks, oidc=oidc, redis=redis
     )
-    config = uvicorn.Config(build_app(service), log_level="error", access_log=False, proxy_headers=False)
+    config = uvicorn.Config(
+        build_app(service),
+        log_level="critical" if drain_s == 0 else "error",
+        access_log=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=drain_s,
+    )
     listening = listen("127.0.0.1", 0)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})

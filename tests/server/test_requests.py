@@ -7,7 +7,7 @@ import select
 import socket
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -23,6 +23,7 @@ from wellworn import (
     Conflict,
     Event,
     InvalidInput,
+    Memory,
     NotFound,
     ScopeError,
     ServiceFailed,
@@ -30,12 +31,14 @@ from wellworn import (
     StoreUnreachable,
 )
 from wellworn.core.locks import patience_left
+from wellworn.models.hashing import HashEmbedder
+from wellworn.models.port import Matrix
 from wellworn.server import app, guard, routes
 from wellworn.server.guard import LOOPBACK, Rules
 from wellworn.server.service import MOST_LONG, REQUEST
 from wellworn.store.port import RecordFilter
 
-from .conftest import WAIT_S, Running, serving
+from .conftest import ME, WAIT_S, Running, serving
 
 
 @pytest.fixture(scope="module")
@@ -581,6 +584,53 @@ def test_the_end_waits_little_for_a_store_that_is_away(monkeypatch: pytest.Monke
         running.client().recall("tea")
     assert len(waited) >= 2  # the calls, and the recall
     assert max(waited) <= app.CLOSE_S
+
+
+class SlowEmbedder(HashEmbedder):
+    """Embeds no memory until it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.may = threading.Semaphore(0), threading.Event()
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        if [*texts] != ["ready"]:
+            self.asked.release()
+            assert self.may.wait(WAIT_S)
+        return super().embed(texts)
+
+
+def test_the_end_does_not_wait_for_ever_for_requests_and_tools() -> None:
+    pytest.importorskip("mcp")
+    tool = {"name": "memory_remember", "arguments": {"text": "Ada likes tea"}}
+    bodies: dict[str, dict[str, Any]] = {
+        "/v1/entries": {"text": "Ada likes tea"},
+        "/mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool},
+    }
+    embedder, accept = SlowEmbedder(), {"accept": "application/json"}
+    with ThreadPoolExecutor() as callers:
+        try:
+            with serving(embedder=embedder, drain_s=0) as running:
+                sent = [
+                    callers.submit(httpx.post, f"{running.url}{path}", json=body, headers=accept, timeout=WAIT_S)
+                    for path, body in bodies.items()
+                ]
+                assert all(embedder.asked.acquire(timeout=WAIT_S) for _ in sent)
+        finally:
+            embedder.may.set()
+        answers = [one.result() for one in sent]
+    assert [(one.status_code, one.headers["retry-after"]) for one in answers] == [(503, "1")] * 2
+    assert {one.json()["title"] for one in answers} == {"ServiceFailed"}
+
+
+def test_an_import_whose_sender_left_is_finished_before_the_end(tmp_path: Path) -> None:
+    embedder = SlowEmbedder()
+    with serving(tmp_path / "memory.db", embedder=embedder) as running:
+        with httpx.stream("POST", f"{running.url}/v1/import", content=b'"tea"', timeout=WAIT_S):
+            assert embedder.asked.acquire(timeout=WAIT_S)
+        threading.Timer(1.0, embedder.may.set).start()
+    with Memory(tmp_path / "memory.db", embedder="hash", background=False) as memory:
+        assert [one.text for one in memory.entries(scope=ME)] == ["tea"]
 
 
 def test_a_store_that_cannot_be_read_is_not_ready(tmp_path: Path) -> None:

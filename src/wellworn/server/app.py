@@ -53,7 +53,6 @@ class McpDoor:
     def __init__(self, service: MemoryService) -> None:
         self._service = service
         self._starting = asyncio.Lock()
-        self._stopping = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._inner: Any = None  # the SDK's ASGI application
         self.route = Route(MCP_PATH, endpoint=self, methods=["POST"], include_in_schema=False)
@@ -84,7 +83,7 @@ class McpDoor:
         async def run() -> None:
             async with server.session_manager.run():
                 ready.set()
-                await self._stopping.wait()
+                await asyncio.Event().wait()  # until `stop`
 
         self._running = asyncio.create_task(run())
         begun = asyncio.create_task(ready.wait())
@@ -106,9 +105,10 @@ class McpDoor:
         return server, security
 
     async def stop(self) -> None:
-        self._stopping.set()
+        """Without waiting for ever: a tool that waits for a model cannot be stopped."""
         if self._running is not None:
-            await self._running
+            self._running.cancel()
+            await asyncio.wait({self._running}, timeout=1)
 
     def _opened(self, access: str) -> Memory:
         """The memory of whoever sent the request that is being answered."""
@@ -210,8 +210,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         chores.cancel()
         with suppress(asyncio.CancelledError):
             await chores
-        if service.work:
-            await asyncio.wait(service.work)
         await asyncio.to_thread(_close, service)
 
 

@@ -194,6 +194,13 @@ class RequestGuard:
         except WellwornError as error:
             log_fault(error)
             await refusal(problem_of(error))(scope, receive, answer)
+        except asyncio.CancelledError:  # it took longer than the end of the service waits
+            if answer.begun:
+                raise
+            ends = ServiceFailed(
+                "the server is stopping; a write may still be made (look, or try again)", retry_after_s=RETRY_AFTER_S
+            )
+            await refusal(problem_of(ends))(scope, receive, answer)
         finally:
             write_down()  # of an answer that broke off
             route = getattr(scope.get("route"), "path", "none")
@@ -255,11 +262,12 @@ class _Answer:
         self._send = send
         self._head = head
         self._before_last = before_last
+        self.begun = False
         self.status = 500
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.status = message["status"]
+            self.begun, self.status = True, message["status"]
             set_already = {name for name, _ in message["headers"]}
             headers = {**SECURITY_HEADERS, "x-request-id": REQUEST_ID.get()}
             message["headers"] = [

@@ -23,6 +23,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
 from pydantic import BeforeValidator
+from starlette.background import BackgroundTask
 
 from wellworn.core.citations import read_citation
 from wellworn.core.errors import Conflict, InvalidInput, NotFound, ServiceFailed, WellwornError
@@ -243,10 +244,8 @@ async def bulk_import(
         with running:
             await run_in_threadpool(work)
 
-    task = asyncio.create_task(load())
-    call.service.work.add(task)
-    task.add_done_callback(call.service.work.discard)
-    return StreamingResponse(stream(), media_type="text/event-stream")
+    until_stored = BackgroundTask(asyncio.wait, {asyncio.create_task(load())})  # also when the caller leaves
+    return StreamingResponse(stream(), media_type="text/event-stream", background=until_stored)
 
 
 # -- recall ------------------------------------------------------------------------------------------------------------

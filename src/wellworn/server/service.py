@@ -9,7 +9,6 @@ Turns would be said twice, so their record is written in the same transaction as
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 import time
@@ -268,8 +267,6 @@ class MemoryService:
         self.operator = operator
         self.metrics = Metrics(memory.engine, ticks=ticks)
         self._long = BoundedSemaphore(MOST_LONG)
-        self.work: set[asyncio.Task[Any]] = set()
-        """Imports under way: they end before the service does."""
         self.ready = False
 
     @contextmanager
