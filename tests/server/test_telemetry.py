@@ -84,6 +84,17 @@ def test_metrics_tell_the_loop_and_no_text() -> None:
     assert SECRET not in text
 
 
+def test_a_task_that_nobody_can_judge_is_no_failure(server: Running) -> None:
+    tasks = server.client().tasks
+    for number, verdict in enumerate((None, False, True)):
+        tasks.begin(task_id=f"t{number}", query="go there")
+        work = Trajectory(query="go there") if verdict is None else Trajectory(query="go there", output="done")
+        tasks.finish(f"t{number}", work, verdict=verdict)
+    found = numbers(server.http().get("/metrics").text)
+    ended = {name: found[f"wellworn_tasks_total{{result={name}}}"] for name in metrics.RESULTS}
+    assert ended == {"success": 1, "failure": 1, "unsure": 1, "abandoned": 0}
+
+
 def test_metrics_are_for_whoever_runs_the_service() -> None:
     with serving(local=None, tenants="all") as server:
         answers = [

@@ -44,7 +44,7 @@ MOST_NAMES = 50
 COMPONENTS = ("doors", "integrations", "jobs", "learning", "models", "search", "server", "store", "tasks", "other")
 ROUTES = (ROUTE, WORDS_ROUTE, "recursive")
 OUTCOMES = ("cited", "not_cited", "used", "ignored", "refined", "verdict")
-RESULTS = ("success", "failure", "abandoned")
+RESULTS = ("success", "failure", "unsure", "abandoned")
 LOG = {
     "model_calls": ("Model calls", ["model", "purpose", "result"]),
     "model_tokens": ("Tokens of model calls", ["model", "purpose", "direction"]),
@@ -226,10 +226,9 @@ class StoreNumbers(Collector):
         else:
             detail = body.get("detail", {})
             counts["events"][(self._known("action", record.state),)] += 1
-            if record.state == "task" and detail.get("to") == "reinforced":
-                counts["tasks"][("success" if detail.get("success") else "failure",)] += 1
-            elif record.state == "task" and detail.get("to") == "abandoned":
-                counts["tasks"][("abandoned",)] += 1
+            if record.state == "task" and detail.get("to") in ("reinforced", "abandoned"):
+                result = "abandoned" if detail["to"] == "abandoned" else detail.get("outcome")
+                counts["tasks"][(result if result in RESULTS else "unsure",)] += 1
 
     def _known(self, label: str, name: object) -> str:
         """A name as a value of a label, unless there are too many."""

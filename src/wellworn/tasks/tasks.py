@@ -136,7 +136,7 @@ class Tasks:
         """The transition, by the attempt's own id: what a caller names a task may say more than a log should."""
         detail: dict[str, int | float | str] = {"task": task.id, "from": before, "to": task.state}
         if task.verdict is not None:
-            detail |= {"success": int(task.verdict.success), "items": len(task.entry_ids)}
+            detail |= {"outcome": task.verdict.outcome, "items": len(task.entry_ids)}
         audit(tx, Event(at=task.updated_at, tenant=task.partition.tenant, action="task", detail=detail))
 
 
