@@ -21,6 +21,7 @@ import pytest
 from wellworn import (
     Client,
     Conflict,
+    EmbeddingFailed,
     Event,
     InvalidInput,
     Memory,
@@ -621,6 +622,23 @@ def test_the_end_does_not_wait_for_ever_for_requests_and_tools() -> None:
         answers = [one.result() for one in sent]
     assert [(one.status_code, one.headers["retry-after"]) for one in answers] == [(503, "1")] * 2
     assert {one.json()["title"] for one in answers} == {"ServiceFailed"}
+
+
+class NoEmbedder(HashEmbedder):
+    """An embedding service that is away."""
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        raise EmbeddingFailed("nobody answers")
+
+    embed_query = embed  # type: ignore[assignment]
+
+
+def test_it_starts_without_its_embedding_service_and_recalls_by_words(tmp_path: Path) -> None:
+    with Memory(tmp_path / "memory.db", embedder="hash", background=False) as memory:
+        memory.remember("Ada likes tea", scope=ME)
+    with serving(tmp_path / "memory.db", embedder=NoEmbedder()) as running:
+        assert running.http().get("/readyz").status_code == 200
+        assert [hit.entry.text for hit in running.client().recall("tea")] == ["Ada likes tea"]
 
 
 def test_an_import_whose_sender_left_is_finished_before_the_end(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from wellworn.core.errors import AccessDenied, StoreError, WellwornError
+from wellworn.core.errors import AccessDenied, EmbeddingFailed, StoreError, WellwornError
 from wellworn.core.locks import patience
 from wellworn.core.values import LAYERS
 from wellworn.core.wellformed import not_a_number
@@ -218,7 +218,10 @@ def _warm_up(service: MemoryService) -> None:
     engine = service.memory.engine
     service.requests.prune()
     if engine.embedder is not None:
-        engine.embedder.embed(["ready"])
+        try:
+            engine.embedder.embed(["ready"])
+        except EmbeddingFailed as error:
+            _log.warning("the embedder does not answer, so recalls search by words: %s", error)
     engine.background.wake()
 
 
