@@ -149,6 +149,22 @@ def test_bound_elsewhere_it_shows_a_first_key_once_and_asks_for_it(tmp_path: Pat
         assert 429 in guesses  # whoever guesses cannot name another address each time
 
 
+@pytest.mark.slow
+def test_behind_a_proxy_with_its_own_name_the_page_lets_people_in(tmp_path: Path) -> None:
+    """Whether the proxy passes on Host, or puts that of the service."""
+    origin, seen = "https://memory.example.com", []
+    for host, options in {"memory.example.com": (), "127.0.0.1": ("--cors-origin", origin)}.items():
+        with process(tmp_path / f"{host}.db", "--require-key", *options) as (_, told):
+            for given in (origin, "https://elsewhere.example.com"):
+                answer = httpx.post(
+                    f"{told['address']}/ui/sign-in",
+                    data={"key": told["key"]},
+                    headers={"host": host, "origin": given, "x-forwarded-proto": "https"},
+                )
+                seen.append((answer.status_code, "set-cookie" in answer.headers))
+    assert seen == [(303, True), (403, False)] * 2
+
+
 @pytest.mark.parametrize(
     ("host", "is_local"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("::", False)]
 )

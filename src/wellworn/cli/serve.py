@@ -103,7 +103,7 @@ def serve(
         return Memory(target.db, embedder=embedder, tenants="all", **models)
 
     memory = as_stored(target.embedder, opened)
-    rules = Rules(hosts=dict.fromkeys((*LOOPBACK, host)) if loopback else None, origins=tuple(cors_origin or ()))
+    rules = Rules(hosts=dict.fromkeys((*LOOPBACK, host)) if keyless else None, origins=tuple(cors_origin or ()))
     service = MemoryService(
         memory,
         rules=rules,
