@@ -77,7 +77,7 @@ def test_every_tool_asks_a_key_of_nobody_for_a_layer() -> None:
         for tool, arguments in {**given, "memory_feedback": {"recall_id": "x", "cited": [0]}}.items():
             refused = call(f"{running.url}/mcp", tool, key, **arguments)
             assert refused.is_error
-            assert "names no layer" in str(refused.content)
+            assert "names no layer (name one in the address, as in /mcp?user=ada)" in str(refused.content)
         assert not call(f"{running.url}/mcp?user=ada", "memory_search", key, query="tea").is_error
 
 

@@ -414,6 +414,7 @@ def test_a_malformed_address_is_one_clear_error(shared: Running, method: str, pa
     answer = shared.http().request(method, path)
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers.get("allow") == ("GET, POST" if status == 405 else None)
 
 
 def test_an_error_names_what_was_given_and_what_to_send(shared: Running) -> None:

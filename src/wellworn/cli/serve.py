@@ -203,7 +203,7 @@ def create(
             store, tenant=scope.tenant, role=role, now=system_clock(), name=name, layers=layers, expires_at=end
         )
     target.answer({"key": text, **_shown(key)}, text)
-    target.say(f"Key {key.id} of a {key.role} for {_reach(key)}. It is not shown again.")
+    target.say(f"Key {key.id} (role {key.role}) for {_reach(key)}. It is not shown again.")
 
 
 @command(keys, "list", "keys list")

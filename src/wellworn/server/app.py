@@ -28,7 +28,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from wellworn.core.errors import AccessDenied, EmbeddingFailed, StoreError, WellwornError
+from wellworn.core.errors import AccessDenied, EmbeddingFailed, ScopeError, StoreError, WellwornError
 from wellworn.core.locks import patience
 from wellworn.core.values import LAYERS
 from wellworn.core.wellformed import not_a_number
@@ -116,7 +116,7 @@ class McpDoor:
         if access == "write":
             called.caller.require("writer")
         if memory.scope is not None and not memory.scope.partitions():
-            memory.scope.home()  # raises: it names no layer
+            raise ScopeError("scope", "names no layer", f"name one in the address, as in {MCP_PATH}?user=ada")
         return memory
 
     @contextmanager
@@ -310,7 +310,13 @@ async def _http_error(request: Request, error: Exception) -> Response:
     status, detail = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, "")
     detail = f"there is no {request.url.path!r:.200} here (see /openapi.json)" if status == 404 else detail
     kind = "NotFound" if status == 404 else "InvalidInput" if status < 500 else "WellwornError"
-    return refusal(problem(status, str(detail), kind))
+    answer = refusal(problem(status, str(detail), kind))
+    if status == 405:  # of every route with this path; Starlette names those of the first
+        routes = [
+            one for one in request.app.routes if isinstance(one, Route) and one.path_regex.match(request.url.path)
+        ]
+        answer.headers["allow"] = ", ".join(sorted({method for one in routes for method in one.methods or ()}))
+    return answer
 
 
 async def _left(_request: Request, _error: Exception) -> Response:
