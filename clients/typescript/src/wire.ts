@@ -162,10 +162,13 @@ export class Wire {
       for (let left = TRIES - 1; ; left--) {
         try {
           const [response, text] = await this.#reached(ends, async () => {
-            const response = await this.#fetch(address, { ...init, signal: ends });
+            const response = await this.#fetch(address, { ...init, redirect: "manual", signal: ends }); // a POST would become a GET
             return [response, long && response.ok ? "" : await response.text()];
           });
           if (response.ok) return [response, text];
+          const place = response.headers.get("location")?.split("?")[0] ?? "another address";
+          if (response.status < 400) // 0: a browser hides where it leads
+            throw refused(response.status || 302, text, `${this.url} leads to ${place} (give the client that address)`);
           const wait = response.headers.get("retry-after") ?? ([429, 503].includes(response.status) ? "1" : "");
           if (!wait || !left) throw refused(response.status, text);
           const seconds = /^\d+$/.test(wait) ? Number(wait) : 1; // it may be a date
@@ -204,8 +207,8 @@ function failed(detail: string, cause?: unknown): WellwornError {
   return new WellwornError({ type: "urn:wellworn:ServiceFailed", title: "ServiceFailed", status: 0, detail }, { cause });
 }
 
-function refused(status: number, text: string): WellwornError {
-  const plain = { type: "about:blank", title: "ServiceFailed", detail: `the service answered with status ${status}` };
+function refused(status: number, text: string, detail = `the service answered with status ${status}`): WellwornError {
+  const plain = { type: "about:blank", title: "ServiceFailed", detail };
   let said: unknown = {};
   try {
     said = JSON.parse(text);

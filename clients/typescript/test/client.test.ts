@@ -60,7 +60,11 @@ test("people do not see each other's memory", async () => {
 test("who names nobody is refused, and gets nobody's memory", () => {
   const client = new Client(service.url);
   const missing = undefined as unknown as string;
-  for (const call of [() => client.forUser(missing), () => client.forUser(" "), () => client.forScope({ user: missing })])
+  for (const call of [
+    () => client.forUser(missing),
+    () => client.forUser(" "),
+    () => client.forScope({ user: missing }),
+  ])
     assert.throws(call, (error) => error instanceof WellwornError && error.kind === "ScopeError");
 });
 
@@ -163,15 +167,22 @@ test("the same idempotency key writes once", async () => {
   await assert.rejects(ada.session("t").addTurns(turn, { idempotencyKey: "one" }), { status: 422, kind: "Conflict" });
 });
 
+interface Answer {
+  status: number;
+  headers?: Record<string, string>;
+  body?: string;
+}
+
 /** A service that answers as it is told. */
-async function standIn(statuses: (number | "silent" | "broken")[], work: (client: Client, asked: () => number) => Promise<void>) {
+async function standIn(statuses: (number | "silent" | "broken" | Answer)[], work: (client: Client, asked: () => number) => Promise<void>) {
   let asked = 0;
   const server = createServer(async (request, response) => {
     for await (const _ of request); // unread bytes would turn the end of a connection into a reset
     const status = statuses[Math.min(asked++, statuses.length - 1)]!;
     if (status === "silent") return;
+    if (typeof status === "object") return response.writeHead(status.status, status.headers).end(status.body);
     if (status === "broken") {
-      response.writeHead(200, { "content-length": "100" });
+      response.writeHead(200, { "content-length": "100", "content-type": "text/event-stream" });
       response.write('event: progress\ndata: {"done": 0, "total": 1}\n\n', () => response.destroy());
       return;
     }
@@ -205,6 +216,17 @@ test("a busy service is asked again, a few times", async () => {
     await assert.rejects(client.stats(), { status: 404, retryable: false });
     assert.equal(asked(), 1);
   });
+});
+
+test("a redirect is an error that says where it leads", async () => {
+  for (const status of [301, 302, 308])
+    await standIn([{ status, headers: { location: "/elsewhere?user=ada" } }], async (client, asked) => {
+      const error = { kind: "ServiceFailed", status, retryable: false, message: /leads to \/elsewhere \(/ };
+      await assert.rejects(client.remember("Ada lives in Oslo."), error);
+      await assert.rejects(client.stats(), error);
+      await assert.rejects(client.rememberMany(["x"]), error);
+      assert.equal(asked(), 3);
+    });
 });
 
 test("a connection that breaks in the middle of an answer is tried again, but no import is", async () => {
