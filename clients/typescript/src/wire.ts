@@ -157,6 +157,7 @@ export class Wire {
   ): Promise<[Response, string]> {
     const late = new AbortController(); // no `AbortSignal.timeout`, which would end a long answer, too
     const timer = setTimeout(() => late.abort(), Math.min(timeoutMs, MOST_TIMEOUT_MS));
+    const end = performance.now() + timeoutMs;
     const ends = signal ? AbortSignal.any([signal, late.signal]) : late.signal;
     try {
       for (let left = TRIES - 1; ; left--) {
@@ -170,9 +171,10 @@ export class Wire {
           if (response.status < 400) // 0: a browser hides where it leads
             throw refused(response.status || 302, text, `${this.url} leads to ${place} (give the client that address)`);
           const wait = response.headers.get("retry-after") ?? ([429, 503].includes(response.status) ? "1" : "");
-          if (!wait || !left) throw refused(response.status, text);
           const seconds = /^\d+$/.test(wait) ? Number(wait) : 1; // it may be a date
-          await pause(Math.min(seconds * 1000, MOST_WAIT_MS), ends);
+          const ms = Math.min(seconds * 1000, MOST_WAIT_MS);
+          if (!wait || !left || performance.now() + ms >= end) throw refused(response.status, text);
+          await pause(ms, ends);
         } catch (error) {
           if (signal?.aborted) throw signal.reason;
           if (late.signal.aborted) throw failed(`${this.url} gave no answer within ${timeoutMs} ms`, error);

@@ -218,6 +218,12 @@ test("a busy service is asked again, a few times", async () => {
   });
 });
 
+test("a wait that is longer than the time left is not begun", async () => {
+  const busy = async () => new Response("", { status: 429, headers: { "retry-after": "10" } });
+  const client = new Client("http://localhost", { fetch: busy, timeoutMs: 4_900 });
+  await assert.rejects(client.stats(), { status: 429, retryable: true });
+});
+
 test("a redirect is an error that says where it leads", async () => {
   for (const status of [301, 302, 308])
     await standIn([{ status, headers: { location: "/elsewhere?user=ada" } }], async (client, asked) => {
