@@ -115,8 +115,10 @@ export class Wire {
     if (once) headers["idempotency-key"] = options.idempotencyKey ?? crypto.randomUUID();
     if (body !== undefined) headers["content-type"] = "application/json";
     const init = { method: method.toUpperCase(), headers, body: body === undefined ? null : JSON.stringify(body) };
-    const [, text] = await this.#patient(this.#address(path, id, scope, query), init, options);
-    return JSON.parse(text) as Answer<Op>;
+    const [response, text] = await this.#patient(this.#address(path, id, scope, query), init, options);
+    const said = parsed(text);
+    if (said === undefined) throw this.#stranger(response);
+    return said as Answer<Op>;
   }
 
   /** Send lines and read the server-sent events that answer them: their kinds and data. Stop reading at the last one. */
@@ -124,6 +126,10 @@ export class Wire {
     const headers = { ...this.#headers, "content-type": "application/x-ndjson" };
     const [address, init] = [this.#address(path, undefined, scope), { method: "POST", headers, body: lines }];
     const [response] = await this.#patient(address, init, options, true);
+    if (!response.headers.get("content-type")?.startsWith("text/event-stream")) {
+      await response.body?.cancel();
+      throw this.#stranger(response);
+    }
     let kind = "";
     try {
       for await (const line of linesOf(response)) {
@@ -186,6 +192,10 @@ export class Wire {
     }
   }
 
+  #stranger({ status }: Response): WellwornError {
+    return refused(status, "", `${this.url} is no wellworn service (check the address)`);
+  }
+
   async #reached<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -211,13 +221,17 @@ function failed(detail: string, cause?: unknown): WellwornError {
 
 function refused(status: number, text: string, detail = `the service answered with status ${status}`): WellwornError {
   const plain = { type: "about:blank", title: "ServiceFailed", detail };
-  let said: unknown = {};
+  return new WellwornError({ ...plain, ...parsed(text), status });
+}
+
+/** The document; undefined when it is none, because another server answered. */
+function parsed(text: string): object | undefined {
   try {
-    said = JSON.parse(text);
+    const said: unknown = JSON.parse(text);
+    return typeof said === "object" ? (said ?? undefined) : undefined;
   } catch {
-    // a proxy answered
+    return undefined;
   }
-  return new WellwornError({ ...plain, ...(said as Partial<Problem>), status });
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -235,6 +235,17 @@ test("a redirect is an error that says where it leads", async () => {
     });
 });
 
+test("what another server answers is an error of ours", async () => {
+  const page = { "content-type": "text/html" };
+  for (const answer of [{ status: 200, headers: page, body: "<p>hello" }, { status: 200, body: "null" }, { status: 204 }])
+    await standIn([answer], async (client, asked) => {
+      const error = { kind: "ServiceFailed", retryable: false, message: /is no wellworn service \(check the address\)/ };
+      await assert.rejects(client.remember("x"), error);
+      await assert.rejects(client.rememberMany(["x"]), error);
+      assert.equal(asked(), 2);
+    });
+});
+
 test("a connection that breaks in the middle of an answer is tried again, but no import is", async () => {
   await standIn(["broken", 200], async (client, asked) => {
     await client.stats();
