@@ -68,7 +68,9 @@ export class Client {
     this.#options = options;
     this.scope = options.scope ?? {};
     const { tenant: _, ...layers } = this.scope;
-    if (Object.keys(layers).length && Object.values(layers).every((id) => id == null))
+    const ids = Object.values(layers);
+    const empty = ids.some((id) => Array.isArray(id) && !id.some((one) => one != null));
+    if (empty || (ids.length && ids.every((id) => id == null)))
       throw invalid("scope", "names a layer without an id", "leave the layer out or give an id", "ScopeError");
   }
 

@@ -169,7 +169,8 @@ export class Wire {
       for (let left = TRIES - 1; ; left--) {
         try {
           const [response, text] = await this.#reached(ends, async () => {
-            const response = await this.#fetch(address, { ...init, redirect: "manual", signal: ends }); // a POST would become a GET
+            // a redirect that is followed may turn a POST into a GET
+            const response = await this.#fetch(address, { ...init, redirect: "manual", signal: ends });
             return [response, long && response.ok ? "" : await response.text()];
           });
           if (response.ok) return [response, text];

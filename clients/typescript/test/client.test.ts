@@ -64,6 +64,9 @@ test("who names nobody is refused, and gets nobody's memory", () => {
     () => client.forUser(missing),
     () => client.forUser(" "),
     () => client.forScope({ user: missing }),
+    () => client.forScope({ team: [] }),
+    () => client.forScope({ team: [missing] }),
+    () => client.forScope({ user: "ada", team: [] }),
   ])
     assert.throws(call, (error) => error instanceof WellwornError && error.kind === "ScopeError");
 });
