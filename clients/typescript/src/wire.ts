@@ -145,6 +145,8 @@ export class Wire {
 
   #address(path: string, id: string | undefined, scope: object, query: object = {}): string {
     const params = new URLSearchParams();
+    for (const [name, value] of Object.entries({ id, ...scope, ...query })) // an address would hold U+FFFD instead
+      if (![value].flat().join(" ").isWellFormed()) throw invalid(name, "holds half a character", "leave it out");
     for (const [name, value] of Object.entries({ ...scope, ...query })) {
       for (const one of Array.isArray(value) ? value : [value]) if (one != null) params.append(name, String(one));
       if (name in query && Array.isArray(value) && !value.length) params.append(name, ""); // matches nothing

@@ -143,6 +143,10 @@ test("an error carries the problem of the service", async () => {
   await assert.rejects(stranger.stats(), { kind: "AccessDenied", status: 401 });
   await assert.rejects(new Client("http://127.0.0.1:1").stats(), { kind: "ServiceFailed", status: 0, retryable: true });
   await assert.rejects(ada.get(".."), { kind: "InvalidInput", message: /^id: '\.\.'/ });
+  const half = { kind: "InvalidInput", message: /holds half a character/ };
+  await assert.rejects(ada.get("\ud800"), half);
+  await assert.rejects(ada.session("\ud800").turns(), half);
+  await assert.rejects(new Client(service.url).forUser("eve\ud800").remember("x"), half);
   assert.throws(() => new Client("localhost:1"), { kind: "InvalidInput", retryable: false });
   assert.throws(() => new Client(service.url, { key: "ww_é" }), { kind: "InvalidInput", message: /^key: is no API key/ });
 });
