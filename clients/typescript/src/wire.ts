@@ -113,6 +113,8 @@ export class Wire {
   ): Promise<Answer<Op>> {
     const headers: Record<string, string> = { ...this.#headers };
     if (once) headers["idempotency-key"] = options.idempotencyKey ?? crypto.randomUUID();
+    if (!/^[ -~\xa0-\xff]*$/.test(headers["idempotency-key"] ?? ""))
+      throw invalid("idempotencyKey", "cannot be part of a header", "use ASCII");
     if (body !== undefined) headers["content-type"] = "application/json";
     const init = { method: method.toUpperCase(), headers, body: body === undefined ? null : JSON.stringify(body) };
     const [response, text] = await this.#patient(this.#address(path, id, scope, query), init, options);

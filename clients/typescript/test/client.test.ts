@@ -147,6 +147,7 @@ test("an error carries the problem of the service", async () => {
   await assert.rejects(ada.get("\ud800"), half);
   await assert.rejects(ada.session("\ud800").turns(), half);
   await assert.rejects(new Client(service.url).forUser("eve\ud800").remember("x"), half);
+  await assert.rejects(ada.remember("x", {}, { idempotencyKey: "日" }), { kind: "InvalidInput", retryable: false });
   assert.throws(() => new Client("localhost:1"), { kind: "InvalidInput", retryable: false });
   assert.throws(() => new Client(service.url, { key: "ww_é" }), { kind: "InvalidInput", message: /^key: is no API key/ });
 });
