@@ -684,16 +684,22 @@ def test_a_service_that_is_slow_is_not_said_to_be_away(shared: Running) -> None:
         client.remember("tea")
 
 
-def test_what_another_server_answers_and_a_closed_client_are_errors_of_ours(shared: Running) -> None:
+def test_what_another_server_answers_and_a_closed_client_are_errors_of_ours(shared: Running, tmp_path: Path) -> None:
     client = shared.client()
-    for answer in (httpx.Response(301, headers={"location": "/x"}), httpx.Response(200, text="<p>hello")):
+    for answer, words in (
+        (httpx.Response(301, headers={"location": "/x?user=ada"}), r"leads to /x \(give the client that address"),
+        (httpx.Response(200, text="<p>hello"), "is no wellworn service"),
+        (httpx.Response(204), "is no wellworn service"),
+    ):
         client.connection.http = httpx.Client(
             base_url="http://x", transport=httpx.MockTransport(lambda _, answer=answer: answer)
         )
-        with pytest.raises(ServiceFailed):
+        with pytest.raises(ServiceFailed, match=words):
             client.recall("tea")
-        with pytest.raises(ServiceFailed):
+        with pytest.raises(ServiceFailed, match=words):
             client.remember_many(["tea"])
+        with pytest.raises(ServiceFailed, match=words):
+            client.admin.export(tmp_path / "all.jsonl")
     client.close()
     with pytest.raises(StoreClosed):
         client.recall("tea")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 TRIES = 3
 MOST_WAIT_S = 5.0
 CHUNK = 65536
+_STREAMS = ("text/event-stream", "application/x-ndjson")
 T = TypeVar("T")
 
 
@@ -137,7 +138,11 @@ def answer_in(ask: Ask, response: httpx.Response) -> Any:  # of the type that is
     if not response.is_success:
         raise wire.error_of(response.status_code, _document(response))
     try:
-        return response.headers if ask.sink is not None else msgspec.json.decode(response.content, type=ask.answer)
+        if ask.sink is None:
+            return msgspec.json.decode(response.content, type=ask.answer)
+        if not response.headers.get("content-type", "").startswith(_STREAMS):
+            raise msgspec.ValidationError("Expected a stream")
+        return response.headers
     except msgspec.MsgspecError as error:
         raise ServiceFailed(f"{response.url} is no wellworn service: {error} (check the address)") from None
 
@@ -146,7 +151,8 @@ def _document(response: httpx.Response) -> Mapping[str, Any]:
     try:
         found = response.json()
     except ValueError:
-        return {}
+        place, _, _ = response.headers.get("location", "").partition("?")
+        return {"detail": f"{response.url} leads to {place} (give the client that address)"} if place else {}
     return found if isinstance(found, dict) else {}
 
 
