@@ -153,7 +153,8 @@ export class Wire {
       for (const one of Array.isArray(value) ? value : [value]) if (one != null) params.append(name, String(one));
       if (name in query && Array.isArray(value) && !value.length) params.append(name, ""); // matches nothing
     }
-    if (id === "." || id === "..") throw invalid("id", `'${id}' cannot be part of an address`, "use another one");
+    if (path.includes("{id}") && (typeof id !== "string" || id === "." || id === ".."))
+      throw invalid("id", `'${id}' cannot be part of an address`, "use another one");
     const place = id === undefined ? path : path.replace("{id}", encodeURIComponent(id) || "%20");
     return `${this.url}${place}${params.size ? `?${params}` : ""}`;
   }

@@ -143,6 +143,8 @@ test("an error carries the problem of the service", async () => {
   await assert.rejects(stranger.stats(), { kind: "AccessDenied", status: 401 });
   await assert.rejects(new Client("http://127.0.0.1:1").stats(), { kind: "ServiceFailed", status: 0, retryable: true });
   await assert.rejects(ada.get(".."), { kind: "InvalidInput", message: /^id: '\.\.'/ });
+  const missing = undefined as unknown as string;
+  await assert.rejects(ada.session(missing).add("user", "x"), { kind: "InvalidInput", message: /^id: 'undefined'/ });
   const half = { kind: "InvalidInput", message: /holds half a character/ };
   await assert.rejects(ada.get("\ud800"), half);
   await assert.rejects(ada.session("\ud800").turns(), half);
