@@ -89,7 +89,8 @@ export class Wire {
   readonly #fetch: typeof fetch;
 
   constructor(url: string, { key, timeoutMs = 60_000, fetch }: ClientOptions) {
-    if (!/^https?:\/\/./.test(url)) throw invalid("url", `'${url}' is no address`, "as in 'http://localhost:8765'");
+    if (!/^https?:\/\/./.test(url) || !URL.canParse(url))
+      throw invalid("url", `'${url}' is no address`, "as in 'http://localhost:8765'");
     if (key !== undefined && !/^[\x21-\x7e]+$/.test(key.trim()))
       throw invalid("key", "is no API key", "as in 'ww_…', from `wellworn keys create`");
     this.url = url.replace(/\/+$/, "");

@@ -150,7 +150,8 @@ test("an error carries the problem of the service", async () => {
   await assert.rejects(ada.session("\ud800").turns(), half);
   await assert.rejects(new Client(service.url).forUser("eve\ud800").remember("x"), half);
   await assert.rejects(ada.remember("x", {}, { idempotencyKey: "日" }), { kind: "InvalidInput", retryable: false });
-  assert.throws(() => new Client("localhost:1"), { kind: "InvalidInput", retryable: false });
+  for (const url of ["localhost:1", "http://exa mple", "http://localhost:99999"])
+    assert.throws(() => new Client(url), { kind: "InvalidInput", retryable: false });
   assert.throws(() => new Client(service.url, { key: "ww_é" }), { kind: "InvalidInput", message: /^key: is no API key/ });
 });
 
