@@ -98,9 +98,9 @@ export function memoryTools(memory: Client): MemoryTools {
         required: ["query"],
         additionalProperties: false,
       }),
-      execute: async ({ query, limit = 5 }, { abortSignal }) => {
+      execute: async ({ query, limit }, { abortSignal }) => {
         try {
-          const found = await memory.context(clean(query), { k: limit, citations: false }, { signal: abortSignal });
+          const found = await memory.context(clean(query), { k: limit ?? 5, citations: false }, { signal: abortSignal });
           return found.text || NOTHING;
         } catch (error) {
           return `The search failed: ${said(error)}`;

@@ -128,7 +128,7 @@ for (const { name, sdk, Mock } of VERSIONS) {
       test(`a loop through tools sees the same memories in every call and is stored once (streams: ${streams})`, async () => {
         const ada = await somebody();
         const mock = scripted(
-          [text("Let me look. [0]"), call("memory_search", { query: "tokio" })],
+          [text("Let me look. [0]"), call("memory_search", { query: "tokio", limit: null })],
           [call("memory_remember", { text: "Ada asked about runtimes." })],
           [text("Use tokio. [0]")],
         );
