@@ -172,7 +172,7 @@ class Loop {
     context ??= await this.#guarded("recall", () => {
       const settings = prose ? this.#settings : { ...this.#settings, citations: false };
       return this.#memory.context(message, settings, { signal: abortSignal, timeoutMs: this.#timeoutMs });
-    });
+    }, abortSignal);
     this.#pending.delete(key);
     if (context) this.#pending.set(key, context);
     if (this.#pending.size > MOST_PENDING) this.#pending.delete(this.#pending.keys().next().value!);
@@ -213,10 +213,11 @@ class Loop {
     this.#unstored = this.#unstored.filter((one) => one !== write);
   }
 
-  async #guarded<T>(step: Step, work: () => Promise<T>): Promise<T | undefined> {
+  async #guarded<T>(step: Step, work: () => Promise<T>, signal?: AbortSignal): Promise<T | undefined> {
     try {
       return await work();
     } catch (error) {
+      if (signal?.aborted) return undefined;
       this.faults[step]++;
       this.#onFault(step, error);
       return undefined;

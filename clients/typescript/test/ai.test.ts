@@ -177,6 +177,14 @@ for (const { name, sdk, Mock } of VERSIONS) {
       assert.deepEqual(middleware.faults, { recall: 2, learn: 0, store: 2 });
     });
 
+    test("a call that is ended by its signal is no fault of the memory", async () => {
+      const mock = scripted([text("Use tokio.")]);
+      const { model, middleware } = remembering(mock, await somebody());
+      const abortSignal = AbortSignal.abort(new Error("changed my mind"));
+      await sdk.generateText({ model, prompt: QUESTION, abortSignal }).catch(() => {});
+      assert.equal(middleware.faults.recall, 0);
+    });
+
     test("a model that fails leaves nothing behind", async () => {
       const ada = await somebody();
       const broken = new Mock({ doGenerate: () => Promise.reject(new Error("no model")) });
