@@ -65,7 +65,7 @@ export function memoryMiddleware(memory: Client, settings: MemorySettings = {}):
     async wrapGenerate({ doGenerate, params }) {
       const [result, question] = [await doGenerate(), questions.get(params)];
       if (question === undefined || result.finishReason.unified === "error" || result.content.some(isCall)) return result;
-      const texts = result.content.filter((part) => part.type === "text");
+      const texts = result.content.filter((part) => part.type === "text").filter((part) => part.text);
       const last = texts.at(-1);
       const plain = await loop.after(question, texts.slice(0, -1).map((part) => part.text), last?.text ?? "");
       const content = result.content.map((part) => (part === last ? { ...last, text: plain } : part));
@@ -233,6 +233,8 @@ function reader(loop: Loop, question: Question): TransformStream<Part, Part> {
   /** How much of the text was let through. */
   let shown = 0;
   let id = "";
+  /** Whether the next piece begins another text. */
+  let next = false;
   let final = true;
   /** What comes after a text whose end waits. */
   let waiting: Part[] = [];
@@ -245,11 +247,13 @@ function reader(loop: Loop, question: Question): TransformStream<Part, Part> {
 
   return new TransformStream<Part, Part>({
     async transform(part, out) {
-      if (part.type === "text-start" || part.type === "error" || isCall(part)) release(out, text.slice(shown));
+      const begins = part.type === "text-delta" && part.delta && (next || part.id !== id);
+      if (begins || part.type === "error" || isCall(part)) release(out, text.slice(shown));
       if (part.type === "error" || isCall(part)) final = false;
-      if (part.type === "text-start") {
+      if (part.type === "text-start") next = true;
+      if (begins) {
         if (text) earlier.push(text);
-        [text, shown, id] = ["", 0, part.id];
+        [text, shown, id, next] = ["", 0, part.id, false];
       }
       if (part.type === "text-delta") {
         text += part.delta;

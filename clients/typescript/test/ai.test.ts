@@ -125,6 +125,16 @@ for (const { name, sdk, Mock } of VERSIONS) {
       });
 
     for (const streams of [false, true])
+      test(`a citation before an empty text is learned from and not shown (streams: ${streams})`, async () => {
+        const [ada, mock] = [await somebody(), scripted([text("Use tokio. [0]"), text("")])];
+        const { model } = remembering(mock, ada, { sessionId: "monday" });
+        const request = { model, prompt: QUESTION };
+        const said = streams ? await sdk.streamText(request).text : (await sdk.generateText(request)).text;
+        assert.equal(said, "Use tokio.");
+        assert.equal((await ada.learning()).outcomes, 1);
+      });
+
+    for (const streams of [false, true])
       test(`a loop through tools sees the same memories in every call and is stored once (streams: ${streams})`, async () => {
         const ada = await somebody();
         const mock = scripted(
