@@ -8,6 +8,7 @@ out of a test's own settings unless it needs a number of its own.
 from __future__ import annotations
 
 import ast
+import gc
 import os
 import re
 import shutil
@@ -79,6 +80,13 @@ settings.register_profile(
     suppress_health_check=QUIET,
 )
 settings.load_profile("light")
+
+gc.disable()  # until all tests are collected: what their modules import stays to the end
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture
