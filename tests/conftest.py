@@ -18,10 +18,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.testing
 from hypothesis import HealthCheck, settings
 
 from contract.postgres import postgres_server
@@ -43,6 +45,9 @@ os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 # An agent's turn waits less than two seconds for a locked file. Only `test_locked_file` asks for that.
 SHIPPED_WAIT_S = dict(WAIT_S)
 WAIT_S.update(dict.fromkeys(WAIT_S, 60.0))
+
+# A `CliRunner` builds all commands anew for every line, which takes longer than most of them run.
+vars(typer.testing)["_get_command"] = cache(typer.main.get_command)
 
 _parse = ast.parse
 
