@@ -247,8 +247,10 @@ def _asks_what_is(context: SearchContext) -> bool:
 def own_first(ranked: Ranked, context: SearchContext) -> Ranked:
     """The ranking of a question about oneself, or about one's own people, with what is about others far down, and what was or
     may be below what is."""
+    if not only_asks(context.query):
+        return ranked
     asked = read(context.query.rstrip("?"))
-    if not asked.of_speaker or not only_asks(context.query):
+    if not asked.of_speaker:
         return ranked
     what_is = _asks_what_is(context)
     best = ranked.order[:READ_ROWS]
