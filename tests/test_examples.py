@@ -77,6 +77,7 @@ def test_the_langchain_agent_remembers_from_monday_to_friday(tmp_path: Path) -> 
     ]
 
 
+@pytest.mark.slow
 def test_the_langgraph_store_outlives_a_run(tmp_path: Path) -> None:
     pytest.importorskip("langgraph")
     ada, ben = lines("langgraph_store", tmp_path)[-2:]
@@ -132,6 +133,7 @@ def test_a_framework_remembers(name: str, package: str, said: str, tmp_path: Pat
     assert done.stdout.splitlines()[-1] == said
 
 
+@pytest.mark.slow
 def test_programs_compare_all_teams(tmp_path: Path) -> None:
     pytest.importorskip("pydantic_monty")
     conclusion, rests, *_ = lines("recursive_repl", tmp_path)
@@ -154,6 +156,7 @@ def test_the_chat_says_why_there_is_no_answer(tmp_path: Path, service: Service) 
     assert "ollama pull llama3.2" in done.stderr
 
 
+@pytest.mark.slow
 def test_facts_come_out_of_a_conversation_with_their_cost(tmp_path: Path, service: Service) -> None:
     usage = {"prompt_tokens": 100, "completion_tokens": 20}
     service.otherwise = chat('Sure:\n```json\n{"facts": ["Ada lives in Bonn",]}\n```', usage=usage)
@@ -162,12 +165,14 @@ def test_facts_come_out_of_a_conversation_with_their_cost(tmp_path: Path, servic
     assert service.requests[0]["response_format"] == {"type": "json_object"}
 
 
+@pytest.mark.slow
 def test_the_client_tunes_itself(tmp_path: Path) -> None:
     rounds = lines("api_client", tmp_path)
     assert rounds[0] == "round 1: users 3 attempts, analytics 3 attempts, media 2 attempts"
     assert rounds[2] == "round 3: users 1 attempt, analytics 1 attempt, media 1 attempt"
 
 
+@pytest.mark.slow
 def test_reviewers_learn_what_to_look_for_and_hand_it_on(tmp_path: Path) -> None:
     first, *_, last, newcomer, item = lines("code_review_agents", tmp_path)
     assert int(first.split()[-4]) > 2

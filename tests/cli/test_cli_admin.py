@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from contract.few import few
 from wellworn import Memory
 
 from .conftest import Cli
@@ -159,7 +160,7 @@ def test_repair_leaves_a_file_of_another_program_or_a_newer_version_as_it_is(cli
     assert [(one.name, one.read_bytes()) for one in cli.db.parent.glob(f"{cli.db.name}*")] == [(cli.db.name, before)]
 
 
-@pytest.mark.parametrize("broken", ["entries_by_partition", "models", "a page of the list of tables"])
+@pytest.mark.parametrize("broken", few(["entries_by_partition", "models", "a page of the list of tables"], 1))
 def test_repair_copies_a_file_whose_broken_page_stops_the_check(cli: Cli, broken: str) -> None:
     with Memory(cli.db, background=False, embedder="hash") as memory:
         memory.for_user("ada").remember_many([f"Fact number {n} about bees." for n in range(300)])
@@ -177,6 +178,7 @@ def test_repair_copies_a_file_whose_broken_page_stops_the_check(cli: Cli, broken
     assert after["checked"]["entries"] == 300
 
 
+@pytest.mark.slow
 def test_a_store_of_minilm_opens_without_its_name(cli: Cli) -> None:
     pytest.importorskip("onnxruntime")
     cli.ok("remember", "I like tea.", "--embedder", "minilm")

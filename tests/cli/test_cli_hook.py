@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from contract.few import few
 from wellworn import Memory
 from wellworn.cli import agents
 from wellworn.cli.agents import run_line
@@ -211,7 +212,7 @@ QUESTIONS = {
 
 
 @pytest.mark.parametrize("told", ["", "I prefer tabs over spaces. "])
-@pytest.mark.parametrize("asked", QUESTIONS)
+@pytest.mark.parametrize("asked", few(QUESTIONS, 2))
 @pytest.mark.parametrize("failed", [False, True])
 def test_a_prompt_after_which_nothing_was_done_leaves_no_task(
     cli: Cli, tmp_path: Path, asked: str, told: str, failed: bool
@@ -320,7 +321,7 @@ def over(cli: Cli, event: str, *options: str, **given: Any) -> str:
     return cli.ok("hook", verb, *MEANINGS, *options, stdin=told).err
 
 
-@pytest.mark.parametrize("ended", ["running", "Stop", "Stop without a transcript", "SessionEnd"])
+@pytest.mark.parametrize("ended", few(["running", "Stop", "Stop without a transcript", "SessionEnd"], 2))
 @pytest.mark.parametrize("asks", ["s1", "s2"])
 def test_what_changed_is_known_to_every_session_with_the_next_prompt(
     cli: Cli, transcript: Path, asks: str, ended: str

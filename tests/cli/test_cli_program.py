@@ -17,6 +17,7 @@ import pytest
 import typer
 
 import wellworn
+from contract.few import few
 from wellworn.cli import app
 from wellworn.cli.program import PARTS, command_word, program
 from wellworn.cli.target import SHARED
@@ -59,13 +60,14 @@ def test_help_is_as_recorded() -> None:
     assert text == GOLDEN.read_text(encoding="utf-8"), "renew it with WELLWORN_GOLDEN=write pytest"
 
 
-def test_every_command_explains_itself_and_has_json(cli: Cli) -> None:
-    for name, command in COMMANDS.items():
-        group = hasattr(command, "commands")
-        assert command.help.strip()[0].isupper(), name
-        assert group or "--json" in [opt for param in command.params for opt in param.opts], name
-        answer = cli.ok(*name.split()[1:], "--help")
-        assert group or "Example: wellworn " in answer.out, name
+@pytest.mark.parametrize("name", few(COMMANDS, 8))
+def test_every_command_explains_itself_and_has_json(cli: Cli, name: str) -> None:
+    command = COMMANDS[name]
+    group = hasattr(command, "commands")
+    assert command.help.strip()[0].isupper()
+    assert group or "--json" in [opt for param in command.params for opt in param.opts]
+    answer = cli.ok(*name.split()[1:], "--help")
+    assert group or "Example: wellworn " in answer.out
 
 
 def test_version() -> None:
@@ -206,6 +208,7 @@ def test_piped_output_has_no_colour(cli: Cli) -> None:
     assert b"\x1b[3" not in coloured  # NO_COLOR leaves weight, takes colour
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_quiet(cli: Cli) -> None:
     cli.ok("remember", "--lines", stdin="".join(f"fact number {n} of many\n" for n in range(400)))
     variables = {**os.environ, "WELLWORN_DB": str(cli.db), "WELLWORN_EMBEDDER": "hash"}

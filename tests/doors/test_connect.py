@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from contract.few import few
 from wellworn.cli.program import program
 from wellworn.doors.clients import CLIENTS, parsed, with_json, with_toml, without_json, without_toml
 
@@ -87,7 +88,7 @@ def server_in(file: Path, *path: str) -> Any:
 
 @pytest.mark.parametrize("where", ["project", "home"])
 @pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("before", JSON_TEXTS)
+@pytest.mark.parametrize("before", few(JSON_TEXTS, 2))
 def test_connect_adds_to_what_is_there_and_remove_restores_it(
     place: Path, client: str, before: str, where: str
 ) -> None:

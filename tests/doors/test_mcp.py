@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from contract.few import few
 from wellworn import Memory
 from wellworn.core.errors import InvalidInput, MissingExtra, ScopeError
 from wellworn.core.fence import NOTHING, UNSURE
@@ -111,6 +112,7 @@ def test_what_one_session_taught_serves_the_next_until_it_is_corrected(tmp_path:
     run(second())
 
 
+@pytest.mark.slow
 def test_two_clients_share_one_file(tmp_path: Path) -> None:
     db = tmp_path / "memory.db"
 
@@ -145,7 +147,7 @@ def test_a_file_that_does_not_open_is_tried_again(tmp_path: Path) -> None:
     run(story())
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", few([signal.SIGTERM, signal.SIGINT], 1))
 def test_a_signal_closes_the_file(tmp_path: Path, number: signal.Signals) -> None:
     """Clients end a server so, while its input is still open."""
     line = [sys.executable, "-m", "wellworn", "mcp", "--db", str(tmp_path / "memory.db")]
@@ -227,26 +229,33 @@ def test_a_search_without_an_answer_says_so_and_never_how_it_searched(memory: Me
 
 @pytest.mark.parametrize(
     ("tool", "arguments", "error"),
-    [
-        ("memory_search", {}, "query: Field required"),
-        ("memory_search", {"query": " "}, "query"),
-        ("memory_search", {"query": "x", "k": 0}, "k: 0 is not"),
-        ("memory_search", {"query": "x", "as_of": "yesterday-ish"}, "as_of"),
-        ("memory_remember", {"text": "x", "kind": "rumour"}, "kind: Input should be"),
-        ("memory_remember", {"text": "x", "replaces": "none"}, "no entry 'none'"),
-        ("memory_remember", {"text": "x", "replace": "none"}, r"^replace: not known; the arguments are text, kind,"),
-        ("memory_remember", {"text": "x", "self": 1}, "^self: not known"),
-        ("memory_feedback", {"recall_id": "none"}, "0 options were given.*cited, used, refined, success"),
-        ("memory_feedback", {"recall_id": "none", "cited": [0]}, r"no recall 'none'.*recall_id of a memory_search"),
-        ("memory_forget", {}, "give one of the two"),
-        ("memory_edit", {"id": "none", "text": "x"}, r"no entry 'none'.*memory_search"),
-        ("memory_edit", {"id": "none"}, r"nothing to change \(give text, kind, tags or several of them\)$"),
-        ("session_end", {}, "turns: is missing"),
-        ("session_end", {"session_id": "none"}, "no session 'none'"),
-        ("task_start", {"query": "x", "domain": "no domain!"}, "domain"),
-        ("task_finish", {"task_id": "none", "steps": []}, r"no task under way 'none'.*task_start"),
-        ("nothing", {}, "Unknown tool: nothing"),
-    ],
+    few(
+        [
+            ("memory_search", {}, "query: Field required"),
+            ("memory_search", {"query": " "}, "query"),
+            ("memory_search", {"query": "x", "k": 0}, "k: 0 is not"),
+            ("memory_search", {"query": "x", "as_of": "yesterday-ish"}, "as_of"),
+            ("memory_remember", {"text": "x", "kind": "rumour"}, "kind: Input should be"),
+            ("memory_remember", {"text": "x", "replaces": "none"}, "no entry 'none'"),
+            (
+                "memory_remember",
+                {"text": "x", "replace": "none"},
+                r"^replace: not known; the arguments are text, kind,",
+            ),
+            ("memory_remember", {"text": "x", "self": 1}, "^self: not known"),
+            ("memory_feedback", {"recall_id": "none"}, "0 options were given.*cited, used, refined, success"),
+            ("memory_feedback", {"recall_id": "none", "cited": [0]}, r"no recall 'none'.*recall_id of a memory_search"),
+            ("memory_forget", {}, "give one of the two"),
+            ("memory_edit", {"id": "none", "text": "x"}, r"no entry 'none'.*memory_search"),
+            ("memory_edit", {"id": "none"}, r"nothing to change \(give text, kind, tags or several of them\)$"),
+            ("session_end", {}, "turns: is missing"),
+            ("session_end", {"session_id": "none"}, "no session 'none'"),
+            ("task_start", {"query": "x", "domain": "no domain!"}, "domain"),
+            ("task_finish", {"task_id": "none", "steps": []}, r"no task under way 'none'.*task_start"),
+            ("nothing", {}, "Unknown tool: nothing"),
+        ],
+        6,
+    ),
 )
 def test_bad_input_is_one_clear_line(memory: Memory, tool: str, arguments: Any, error: str) -> None:
     async def story(call: Call, client: Client) -> None:

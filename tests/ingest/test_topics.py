@@ -122,17 +122,20 @@ def _texts(value: object) -> Iterator[str]:
         yield from _texts(part)
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    """What a wording of the lives looks like, with whatever value: "I live in {new}"."""
-    return re.compile(r" ?.+ ?".join(re.escape(_plain(part)) for part in re.split(r"\{\w+\}", text)))
+def _is_in(trained: list[str], text: str) -> bool:
+    """Whether a wording of the lives, with whatever value, was trained on: "I live in {new}"."""
+    parts = [_plain(part) for part in re.split(r"\{\w+\}", text)]
+    pattern, longest = re.compile(r" ?.+ ?".join(map(re.escape, parts))), max(parts, key=len)
+    return any(pattern.fullmatch(one) for one in trained if longest in one)
 
 
+@pytest.mark.slow
 def test_few_of_the_wordings_that_measure_it_were_trained_on() -> None:
     """Anybody writes "I live in …". docs/truth.md says how many are shared, and what a model does without them."""
     lives = tomllib.loads((LIVES / "check.toml").read_text(encoding="utf-8"))
     wordings = {text for slot in lives["slot"] for key in ("tell", "change", "ask") for text in _texts(slot[key])}
     trained = [_plain(text) for text in trainer.read().texts]
-    shared = [text for text in sorted(wordings) if any(map(_pattern(text).fullmatch, trained))]
+    shared = [text for text in sorted(wordings) if _is_in(trained, text)]
     assert len(shared) <= 0.1 * len(wordings), shared
 
 

@@ -18,6 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
+from contract.few import FEWER
 from integrations.world import ADA, BEN, Parts, agent_of, ask, citing, extracting, scripted, shown, thread, turns
 from wellworn import InvalidInput, Memory
 from wellworn.integrations.langchain import RMMMiddleware
@@ -249,6 +250,7 @@ def finds_the_word(messages: list[BaseMessage]) -> str:
 
 
 @given(steps=STEPS)
+@FEWER
 def test_nobody_sees_the_memories_of_another(steps: list[tuple[int, int, bool]]) -> None:
     with Memory(":memory:", background=False, embedder="hash") as memory:
         model = scripted("Yes. [0]")

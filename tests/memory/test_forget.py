@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from contract.few import few
 from contract.models import make_request
 from jobs.world import make_job
 from memory.world import (
@@ -318,8 +319,9 @@ def forget_it(mem: Memory, how: str) -> None:
         mem.forget(ids=ids, scope=ADA, turns=True)
 
 
-@pytest.mark.parametrize("how", ["everything", "session", "ids"])
-@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize(
+    ("how", "closed"), few([(how, closed) for how in ("everything", "session", "ids") for closed in (False, True)])
+)
 def test_no_byte_of_it_is_left_in_the_files(path: Path, opened: OpenMemory, how: str, closed: bool) -> None:
     mem = opened(path)
     session = mem.session(scope=ADA, session_id="gone")

@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contract.few import FEWER
 from contract.postgres import Server
 from wellworn import Memory
 
@@ -73,6 +74,7 @@ def shown(mem: Memory) -> list[Any]:
 
 
 @given(drawn=st.lists(calls, min_size=1, max_size=8))
+@FEWER
 def test_the_same_calls_give_the_same_recalls(postgres_server: Server, drawn: list[Call]) -> None:
     answers = []
     for location in (":memory:", postgres_server.url()):

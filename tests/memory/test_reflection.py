@@ -612,6 +612,7 @@ def test_nothing_worth_keeping_leaves_nothing(opened: OpenMemory, texts: tuple[s
     assert _kept(mem) == []
 
 
+@pytest.mark.slow
 def test_five_hundred_turns_are_read_in_windows(opened: OpenMemory) -> None:
     model = ScriptedModel({"extract": "NO_TRAIT"})
     mem = opened(llm=model, durability="normal")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from contract.few import few
 from wellworn import Memory
 from wellworn.core.errors import EmbedderMismatch, EmbeddingFailed, MissingExtra
 from wellworn.models import OnnxEmbedder, choose_embedder, local
@@ -102,17 +103,20 @@ def test_a_vector_does_not_depend_on_its_neighbours(folder: Path, monkeypatch: p
 
 @pytest.mark.parametrize(
     ("settings", "pooled"),
-    [
-        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, lambda rows: rows[0]),
-        ({"pooling_mode": "cls"}, lambda rows: rows[0]),
-        ({"pooling_mode": "lasttoken"}, lambda rows: rows[-1]),
-        ({"pooling_mode_max_tokens": True}, lambda rows: rows.max(axis=0)),
-        (
-            {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
-            lambda rows: np.concatenate([rows[0], rows.mean(axis=0)]),
-        ),
-        ({}, lambda rows: rows.mean(axis=0)),
-    ],
+    few(
+        [
+            ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, lambda rows: rows[0]),
+            ({"pooling_mode": "cls"}, lambda rows: rows[0]),
+            ({"pooling_mode": "lasttoken"}, lambda rows: rows[-1]),
+            ({"pooling_mode_max_tokens": True}, lambda rows: rows.max(axis=0)),
+            (
+                {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
+                lambda rows: np.concatenate([rows[0], rows.mean(axis=0)]),
+            ),
+            ({}, lambda rows: rows.mean(axis=0)),
+        ],
+        2,
+    ),
 )
 def test_pooling_is_the_models_own(folder: Path, settings: dict[str, Any], pooled: Any) -> None:
     write(folder, "1_Pooling/config.json", settings)

@@ -13,6 +13,7 @@ from typing import cast
 import numpy as np
 import pytest
 
+from contract.few import few
 from jobs.world import make_job
 from wellworn.core.values import Kind
 from wellworn.jobs.queue import put_job
@@ -297,7 +298,7 @@ def damaged(whole: Path, tmp_path: Path) -> Callable[[str], SqliteStore]:
     return damage
 
 
-@pytest.mark.parametrize("name", DAMAGES)
+@pytest.mark.parametrize("name", few(DAMAGES, 12))
 def test_damage_to_the_file_is_found_and_what_can_be_is_repaired(
     damaged: Callable[[str], SqliteStore], name: str
 ) -> None:
@@ -316,11 +317,7 @@ UNREADABLE = ("readable", "job", "learning", "id")
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=() if any(check in UNREADABLE for check, _ in expected) else pytest.mark.slow)
-        for name, (_, expected) in DAMAGES.items()
-    ],
+    "name", few(sorted(DAMAGES, key=lambda name: all(check not in UNREADABLE for check, _ in DAMAGES[name][1])), 10)
 )
 def test_damage_in_one_place_locks_no_other(
     damaged: Callable[[str], SqliteStore], name: str, tmp_path: Path, other: Memory

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contract.few import FEWER
 from wellworn import Memory
 from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.ingest.session import Session
@@ -743,6 +744,7 @@ def replaced(value: Any, path: tuple[Any, ...], junk: Any) -> Any:
 
 @pytest.mark.parametrize("source", [source for source, name in SOURCES.items() if name != "vault"])
 @given(data=st.data())
+@FEWER
 def test_damaged_values_are_skipped_or_refused_in_words(source: str, data: st.DataObject) -> None:
     whole = json.loads((FILES / SOURCES[source]).read_text())
     path = data.draw(st.sampled_from([*places(whole)]))

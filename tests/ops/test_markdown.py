@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from contract.few import few
 from wellworn.core.errors import ScopeError, TransferError
 from wellworn.ingest.terms import record_of
 from wellworn.memory import Memory
@@ -247,7 +248,7 @@ TRICKS: dict[str, tuple[Callable[[str], str], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", TRICKS)
+@pytest.mark.parametrize("name", few(TRICKS, 6))
 def test_a_bad_file_is_named_and_left_out(notes: Path, other: Memory, other_store: Store, name: str) -> None:
     trick, message = TRICKS[name]
     path = file_with(notes, "Eve keeps")

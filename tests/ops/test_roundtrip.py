@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contract.few import FEWER
 from wellworn.core.values import KINDS, LAYERS, LINK_TYPES, Entry, Link, Partition, Turn
 from wellworn.ingest.terms import record_of
 from wellworn.models.hashing import HashEmbedder
@@ -98,6 +99,7 @@ def distinct(found: list[Entry]) -> list[Entry]:
 @pytest.mark.parametrize("format", ["jsonl", "markdown"])
 @pytest.mark.parametrize("engine", ENGINES)
 @given(found=st.lists(entries(), min_size=1, max_size=4).map(distinct), type_=st.sampled_from(LINK_TYPES))
+@FEWER
 def test_entries_of_any_content_make_the_round_trip(engine: str, format: str, found: list[Entry], type_: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

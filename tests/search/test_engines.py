@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from bench.corpus import Corpus
 
+from contract.few import few
 from contract.postgres import Server
 from wellworn import Memory, Scope
 from wellworn.core.errors import EmbeddingFailed
 from wellworn.models.static import StaticEmbedder
 from wellworn.search import arms, engines
 
-COUNT = 2500
+COUNT = 1500
 SCOPE = Scope(tenant="one", user="ada")
 THINGS = "harbor lagoon orchard violin tram cedar lantern ferry walnut meadow kettle saddle anchor compass".split()  # noqa: SIM905
 PLACES = "Lisbon Oslo Quito Hanoi Perth Turin Malmo Leeds Cusco Davos".split()  # noqa: SIM905
@@ -38,7 +39,7 @@ def opened(url: str, **options: Any) -> Memory:
     return Memory.open(url, learning="off", background=False, durability="normal", **options)
 
 
-@pytest.fixture(scope="module", params=["on", "off"], ids="halfvec={}".format)
+@pytest.fixture(scope="module", params=["on", pytest.param("off", marks=pytest.mark.slow)], ids="halfvec={}".format)
 def url(postgres_server: Server, request: pytest.FixtureRequest) -> str:
     """A store with one partition that has an index."""
     url = postgres_server.url(halfvec=request.param)
@@ -66,10 +67,10 @@ def first_five(memory: Memory, queries: list[str], **filters: Any) -> list[list[
     return [[hit.entry.id for hit in memory.recall(query, scope=SCOPE, k=5, **filters)] for query in queries]
 
 
-@pytest.mark.parametrize("filters", [{}, {"tags": ["rare"]}, {"tags": ["usual"]}, {"kind": "episode"}], ids=str)
+@pytest.mark.parametrize("filters", few([{}, {"tags": ["usual"]}, {"tags": ["rare"]}, {"kind": "episode"}], 2), ids=str)
 def test_the_database_names_what_memory_finds(url: str, filters: dict[str, Any]) -> None:
     dice = random.Random(9)
-    queries = [f"the {dice.choice(THINGS)} that was {dice.choice(DOINGS)} in {dice.choice(PLACES)}" for _ in range(40)]
+    queries = [f"the {dice.choice(THINGS)} that was {dice.choice(DOINGS)} in {dice.choice(PLACES)}" for _ in range(20)]
     with opened(url) as memory:
         exact = first_five(memory, queries, **filters)
         assert index_of(memory).fetch is None
@@ -96,17 +97,17 @@ class Meaningless:
         return self.embed([text])[0]
 
 
-@pytest.mark.parametrize("key", [None, "a secret of some length"], ids=["plain", "sealed"])
+@pytest.mark.parametrize("key", few([None, "a secret of some length"], 1), ids=["plain", "sealed"])
 def test_words_are_found_in_the_database(
     postgres_server: Server, monkeypatch: pytest.MonkeyPatch, key: str | None
 ) -> None:
     """Random texts: most words are too frequent to look at all rows that have one, so several must be looked for together."""
     url, texts = postgres_server.url(), Corpus(3)
-    monkeypatch.setattr(engines, "MOST_ROWS", 400)
+    monkeypatch.setattr(engines, "MOST_ROWS", 200)
     with opened(url, key=key, embedder=Meaningless()) as memory:
-        memory.remember_many(texts.texts(4000), scope=SCOPE)
+        memory.remember_many(texts.texts(2000), scope=SCOPE)
         make(memory, SCOPE)
-        queries = texts.queries(60)
+        queries = texts.queries(30)
         exact = first_five(memory, queries)
     with opened(url, key=key, embedder=Meaningless(), ram_mb=SMALL_MB) as memory:
         found = first_five(memory, queries)
@@ -201,7 +202,7 @@ class Failing(StaticEmbedder):
         raise EmbeddingFailed("it is away")
 
 
-@pytest.mark.parametrize("embedder", [StaticEmbedder, Failing])
+@pytest.mark.parametrize("embedder", few([StaticEmbedder, Failing], 1))
 def test_few_rows_with_words_are_scored_as_all_rows_are(
     postgres_server: Server, monkeypatch: pytest.MonkeyPatch, embedder: type[StaticEmbedder]
 ) -> None:

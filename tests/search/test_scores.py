@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.builders import make_entry
+from contract.few import FEWER
 from search.embedders import Fixed
 from wellworn import Memory, Profile, Scope
 from wellworn.core.values import Entry
@@ -214,7 +215,7 @@ def act(mem: Memory, action: str, chosen: str, text: str, pick: int) -> None:
         mem.edit(chosen, scope=ADA, state="pruned")
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@FEWER
 @given(steps=steps)
 def test_a_memory_that_kept_up_scores_as_one_that_begins_anew(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, int]]

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from starlette.routing import Route as AnyRoute
 
+from contract.few import few
 from wellworn import Memory
 from wellworn.server.app import build_app
 from wellworn.server.guard import LOOPBACK, Rules
@@ -148,11 +149,12 @@ PYTHON = re.compile(r"\w\(|\w=[^\w]|\bNone\b|\bTrue\b|\bScope\b|`wellworn (?!exp
 """Words of the Python interface and of the command line, which a caller of the service may not have."""
 
 
-def test_an_error_names_its_remedy_in_words_of_the_service(local: Running) -> None:
+@pytest.mark.parametrize("wrong", few(WRONG, 2))
+def test_an_error_names_its_remedy_in_words_of_the_service(local: Running, wrong: object) -> None:
     client = local.http()
     for route in writes():
         for body in [one for one in route.bodies("x") if isinstance(one, dict)]:
-            for name, wrong in [("", None), *product(body, WRONG)]:
+            for name in ["", *body]:
                 given = {**body, name: wrong} if name else body
                 answer = send(client, route, json=given)
                 assert answer.status_code < 500, (route, given, answer.text)

