@@ -22,7 +22,7 @@ _NO_ENTRY = "entry NOT IN (SELECT no FROM entries)"
 _NO_END = "source NOT IN (SELECT no FROM entries) OR target NOT IN (SELECT no FROM entries)"
 _NO_PARTITION = "partition IS NOT NULL AND partition NOT IN (SELECT no FROM partitions)"
 _TURNS = "coalesce((SELECT max(number) + 1 FROM turns WHERE turns.session = sessions.no), 0)"
-_NO_EPISODE = "entry NOT IN (SELECT no FROM entries) AND session IN (SELECT no FROM sessions)"
+_NO_EPISODE = f"entry IS NOT NULL AND {_NO_ENTRY} AND session IN (SELECT no FROM sessions)"
 _SAID_AGAIN = f"""
 INSERT OR IGNORE INTO entries (
   no, id, partition, seq, index_seq, kind, state, trust, confidence, repeats, usage_count, success_count, failure_count,
