@@ -225,13 +225,14 @@ class Engine:
 
     def _vector_engine(self, qdrant: Any, in_background: bool) -> VectorEngine | None:
         if qdrant is not None:
-            if self.store.encrypted:
+            in_file = "://" not in self.store.location
+            if self.store.encrypted and in_file:
                 problem = "would hold the vectors of an encrypted memory in plain"
-                raise InvalidInput("qdrant", problem, "leave out qdrant= or the key")
+                raise InvalidInput("qdrant", problem, "leave out qdrant=")
             from wellworn.ops.backup import hash_of, place_of
             from wellworn.search.qdrant import QdrantVectors
 
-            return QdrantVectors(qdrant, store=self.store, name=hash_of(place_of(self.store)))
+            return QdrantVectors(qdrant, store=self.store, name=hash_of(place_of(self.store)), sees_all=in_file)
         if not self.store.searches_large:
             return None
         from wellworn.search.engines import StoreIndexes

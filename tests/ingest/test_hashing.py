@@ -7,7 +7,8 @@ import hashlib
 import pytest
 
 from contract.builders import make_entry
-from wellworn.ingest.terms import content_hash, hash64, text_hash
+from wellworn.core.hashes import hash64
+from wellworn.ingest.terms import content_hash, text_hash
 
 
 def test_a_hash_is_blake2b_read_from_its_small_end() -> None:

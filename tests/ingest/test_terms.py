@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.builders import analyze, make_entry
+from wellworn.core.hashes import hash64
 from wellworn.ingest.remember import jaccard
-from wellworn.ingest.terms import Trait, embedding_text, forget_words, hash64, name_hash, read_question, terms, words
+from wellworn.ingest.terms import Trait, embedding_text, forget_words, name_hash, read_question, terms, words
 
 GOLDEN = {
     # These numbers are in files on users' disks: a change needs a new ANALYSIS_VERSION and a rebuild.

@@ -24,7 +24,8 @@ from memory.world import (
     texts,
 )
 from wellworn import InvalidInput, Memory, NotFound, Recursion, Scope, ScopeError
-from wellworn.ingest.terms import _term, hash64
+from wellworn.core.hashes import hash64
+from wellworn.ingest.terms import _term
 from wellworn.jobs.queue import list_jobs, put_job
 from wellworn.models import Meter, ScriptedModel
 from wellworn.models.ledger import spent, total_cost

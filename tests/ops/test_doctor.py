@@ -15,6 +15,7 @@ import pytest
 
 from contract.few import few
 from jobs.world import make_job
+from wellworn.core.hashes import thread_of
 from wellworn.core.values import Kind
 from wellworn.jobs.queue import put_job
 from wellworn.memory import Memory
@@ -349,6 +350,7 @@ def test_a_turn_whose_entry_is_lost_is_recalled_again(damaged: Callable[[str], S
     repair(store, EMBEDDER)
     hit = open_memory(store).recall(turn.text, scope=ADA).hits[0].entry
     assert (hit.text, hit.turn_refs, hit.trust) == (turn.text, [turn.number], "untrusted")
+    assert hit.thread == thread_of("session", "2026-05-01")
     store.close()
 
 

@@ -252,7 +252,7 @@ def test_an_encrypted_memory_sends_no_vectors_away(tmp_path: Path, client: Any) 
         Memory.open(tmp_path / "m.db", qdrant=client, key="a passphrase", background=False)
 
 
-@pytest.mark.parametrize("setting", ["localhost:6333", ":memory:", "", 5])
+@pytest.mark.parametrize("setting", ["localhost:6333", ":memory:", "", 5, "http://localhost:99999"])
 def test_a_setting_that_is_no_qdrant_is_refused(
     tmp_path: Path, client: Any, monkeypatch: pytest.MonkeyPatch, setting: Any
 ) -> None:

@@ -78,6 +78,8 @@ def test_the_words_that_tasks_agree_on_are_put_back() -> None:
     assert common_words(shape, ["Ship the red box to Ada", "Ship the red box to Bob"]) == "Ship the red box to …"
     assert common_words(shape, ["Ship the red box to Ada", "Ship the blue box to Ada"]) == "Ship the … box to Ada"
     assert common_words(shape, ["Send it"]) == shape
+    many = "row … " * 60 + "and no more"
+    assert common_words(many, ["row 7 " * 70]) == many
 
 
 @pytest.mark.slow

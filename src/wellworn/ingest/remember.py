@@ -22,6 +22,7 @@ from typing import Any
 
 from wellworn.core.clock import Clock, NewId, aware
 from wellworn.core.errors import InvalidInput
+from wellworn.core.hashes import thread_of
 from wellworn.core.scope import MAX_NAME_CHARS, Partition, Scope
 from wellworn.core.spans import span
 from wellworn.core.values import Entry, Link, LinkType, Progress, altered, filled, unwatched
@@ -31,7 +32,7 @@ from wellworn.ingest.forget import SHAREABLE
 from wellworn.ingest.outdate import replace_older
 from wellworn.ingest.replaces import SURE
 from wellworn.ingest.scrub import Scrubber, ScrubberSpec, Scrubbing, choose_scrubbing, scrubbed_json
-from wellworn.ingest.terms import embedding_text, hash_of, record_of, records_of, text_hash, thread_of
+from wellworn.ingest.terms import embedding_text, hash_of, record_of, records_of, text_hash
 from wellworn.ingest.validate import CHECKS, MAX_TAGS, Draft, check, of_item
 from wellworn.models.port import Embedder, check_served
 from wellworn.store.events import Event, audit

@@ -9,12 +9,13 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Protocol
 
 from wellworn.core.errors import InvalidInput, NotFound
+from wellworn.core.hashes import thread_of
 from wellworn.core.lazy import regex
 from wellworn.core.spans import span
 from wellworn.core.values import Entry, Job, Partition, Scope, Turn, altered
 from wellworn.ingest.outdate import replace_older
 from wellworn.ingest.remember import Writer, keep
-from wellworn.ingest.terms import content_hash, content_words, terms, thread_of
+from wellworn.ingest.terms import content_hash, content_words, terms
 from wellworn.ingest.utterance import ASSISTANT_ROLES, telling_words
 from wellworn.ingest.validate import Draft, TimeLike, checked_line, checked_seconds, checked_session_id, checked_turns
 from wellworn.store.port import NewEntry, Store, StoreReader, Tx

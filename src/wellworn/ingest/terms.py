@@ -21,6 +21,7 @@ import numpy.typing as npt
 import Stemmer
 
 from wellworn.core.dataclass import dataclass
+from wellworn.core.hashes import hash64, signed64, thread_of
 from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, filled
 from wellworn.ingest.dates import NamedDate, named_dates
@@ -369,22 +370,6 @@ def _folded(values: Sequence[int]) -> int:
 
 
 # -- hashes, the same on every machine, in every process and every release ---------------------------------------------
-
-
-@lru_cache(maxsize=200_000)
-def hash64(text: str) -> int:
-    """An unsigned 64-bit hash of a term or name; never 0, which stands for "none"."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") or 1
-
-
-def signed64(value: int) -> int:
-    """The same 64 bits as a signed number, as databases keep them."""
-    return value - (1 << 64) if value >= 1 << 63 else value
-
-
-def thread_of(*parts: str) -> int:
-    """The thread that a session or a chunked text forms, as a signed 64-bit number."""
-    return signed64(hash64("\x1f".join(parts)))
 
 
 def text_hash(text: str, *, salt: str = "") -> str:

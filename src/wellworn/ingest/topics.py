@@ -15,7 +15,8 @@ from importlib.resources import files
 import numpy as np
 import numpy.typing as npt
 
-from wellworn.ingest.terms import hash64, names_in, stem, words
+from wellworn.core.hashes import hash64
+from wellworn.ingest.terms import names_in, stem, words
 from wellworn.ingest.word_lists import MONTHS, WEEKDAYS
 from wellworn.models.port import Matrix
 from wellworn.models.static import StaticEmbedder

@@ -21,9 +21,10 @@ from functools import lru_cache
 
 import msgspec
 
+from wellworn.core.hashes import hash64, signed64
 from wellworn.core.locks import ForkLock
 from wellworn.core.values import KINDS, Entry
-from wellworn.ingest.terms import hash64, name_hash, signed64
+from wellworn.ingest.terms import name_hash
 
 MOST_OUTCOMES = 1000
 """A person's last outcomes that are read from the log."""

@@ -30,8 +30,8 @@ from typing import NamedTuple
 import numpy as np
 
 from wellworn.core.dataclass import dataclass
+from wellworn.core.hashes import hash64
 from wellworn.core.values import Partition
-from wellworn.ingest.terms import hash64
 from wellworn.learning.policy import Replay
 from wellworn.learning.ranker import Array, Flags, example_of
 from wellworn.learning.records import LoggedRecall, drop_policies, put_policy, stored_policy

@@ -19,6 +19,7 @@ from typing import Any
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
+from wellworn.core.hashes import thread_of
 from wellworn.core.values import MAX_NAME_CHARS, Entry, Partition, Progress, Scope, Turn, altered
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.change import Changer
@@ -26,7 +27,7 @@ from wellworn.ingest.chunk import STEP, chunk
 from wellworn.ingest.outdate import INSTANT
 from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.session import ID_THERE, Session, missing_turns
-from wellworn.ingest.terms import text_hash, thread_of
+from wellworn.ingest.terms import text_hash
 from wellworn.ingest.validate import Draft, TimeLike, as_time, check
 from wellworn.ops.bundle import LIVE
 from wellworn.ops.there import Record, Skipped, ThereDialogue, ThereMemory, agent_id

@@ -28,7 +28,8 @@ import numpy as np
 import numpy.typing as npt
 
 from wellworn.core.dataclass import dataclass
-from wellworn.ingest.terms import Question, Trait, signed64
+from wellworn.core.hashes import signed64
+from wellworn.ingest.terms import Question, Trait
 from wellworn.search.bank import Bank, Mask, Rows, Vector
 from wellworn.search.partition import PartitionIndex
 from wellworn.search.profiles import Profile

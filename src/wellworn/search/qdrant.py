@@ -3,8 +3,8 @@
 A partition has a collection of its own. Points are numbered like the rows of the store, and have a vector and its checksum,
 no text. The store stays the truth: a partition is compared with it when it is loaded, and what is forgotten is deleted here
 before the forgetting is acknowledged. While Qdrant fails, vectors are multiplied in this process; where they have left
-memory, only words are searched. Afterwards partitions are compared again. Collections of partitions that are gone are
-deleted at opening and after a failure.
+memory, only words are searched. Afterwards partitions are compared again. Of a file, collections of partitions that are gone
+are deleted at opening and after a failure; in a database a role may not see all partitions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from zlib import crc32
 
 import numpy as np
 
-from wellworn.core.errors import InvalidInput, MissingExtra
+from wellworn.core.errors import InvalidInput, MissingExtra, StoreError
 from wellworn.core.values import Partition
 from wellworn.models.port import Matrix
 from wellworn.search.mapped import anonymous_name
@@ -38,15 +38,21 @@ T = TypeVar("T")
 class QdrantVectors:
     """Vectors of one store in a Qdrant: a URL, a client, or a folder for its local mode."""
 
-    def __init__(self, client: Any, *, store: Store, name: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """`name` tells the store from others that use the same Qdrant."""
+    def __init__(
+        self, client: Any, *, store: Store, name: str, sees_all: bool, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`name` tells the store from others that use the same Qdrant; `sees_all`: it has no partitions that are hidden."""
         try:
             from qdrant_client import QdrantClient, models
         except ImportError:
             raise MissingExtra("vectors in Qdrant", "qdrant") from None
         self._owned = isinstance(client, str | Path)
+        remedy = "use a URL such as http://localhost:6333, a folder or a QdrantClient"
         if isinstance(client, str) and "://" in client:
-            client = QdrantClient(url=client, timeout=TIMEOUT_S)
+            try:
+                client = QdrantClient(url=client, timeout=TIMEOUT_S)
+            except Exception as error:  # of the client or its transport, which name no common type
+                raise InvalidInput("qdrant", f"{client!r:.80} is no address of a Qdrant: {error}", remedy) from error
         elif isinstance(client, str | Path) and Path(client).name and ":" not in Path(client).name:
             try:
                 Path(client).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -55,13 +61,12 @@ class QdrantVectors:
                 problem = f"{str(client)!r} cannot be opened: {error}"
                 raise InvalidInput("qdrant", problem, "use another folder, or a server by its URL") from error
         elif not isinstance(client, QdrantClient):
-            remedy = "use a URL such as http://localhost:6333, a folder or a QdrantClient"
             raise InvalidInput("qdrant", f"{client!r:.80} is no Qdrant", remedy)
         self._client, self._models, self._store, self._clock = client, models, store, clock
         self._prefix = f"wellworn-{name}-"
         self._current: set[Partition] = set()
         """Partitions whose points are those of the store, as far as this process knows."""
-        self._rest_until, self._swept = float("-inf"), False
+        self._rest_until, self._sees_all, self._swept = float("-inf"), sees_all, not sees_all
         self._try(lambda: None, None)
 
     def close(self) -> None:
@@ -182,8 +187,10 @@ class QdrantVectors:
             if not self._swept:
                 self._sweep()
             return ask()
+        except StoreError:
+            raise
         except Exception as error:  # of the client, its transport, or whatever client was given
             self._current.clear()
-            self._rest_until, self._swept = self._clock() + REST_S, False
+            self._rest_until, self._swept = self._clock() + REST_S, not self._sees_all
             _log.warning("Qdrant failed, it is searched and deleted from later: %s", type(error).__name__)
             return otherwise

@@ -202,7 +202,10 @@ class Ram:
 
     def _if_current(self, head: Head) -> Held | None:
         held = self._held.get(head.partition_no)
-        return held if held is not None and held.index.known_seq >= head.seq else None
+        if held is None or held.index.known_seq < head.seq:
+            return None
+        # Where the vectors have left memory, nobody else knows what is nearest.
+        return None if held.index.fetch is not None and self._is_behind(held, head) else held
 
     def _current(self, partition: Partition, head: Head) -> Held:
         with self._lock:

@@ -14,6 +14,7 @@ from typing import Any
 from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import regex
 from wellworn.core.wellformed import one_line, shortened
+from wellworn.ingest.forget import MAX_TASK_CHARS
 from wellworn.tasks import shell
 from wellworn.tasks.trajectory import Step, Trajectory
 
@@ -273,7 +274,7 @@ def shape_of(trajectory: Trajectory) -> str:
         for value in trajectory.steps[place].arguments.values()
         if _of_task(value, trajectory.query)
     }
-    text = one_line(trajectory.query)
+    text = one_line(trajectory.query)[:MAX_TASK_CHARS]  # as it is kept
     for value in sorted(values, key=len, reverse=True):
         text = re.sub(rf"(?<![^\W_]){re.escape(value)}(?![^\W_])", OPEN, text, flags=re.IGNORECASE)
     return _WORDS.sub(lambda word: OPEN if any(map(str.isdigit, word[0])) else word[0], text)
@@ -282,13 +283,28 @@ def shape_of(trajectory: Trajectory) -> str:
 def common_words(shape: str, tasks: Sequence[str]) -> str:
     """The shape with the values that all its tasks agree on put back: a word that never varied may decide."""
     parts = shape.split(OPEN)
-    form = re.compile("(.+?)".join(map(re.escape, parts)) + "$", re.IGNORECASE)
-    found = [match.groups() for task in tasks if (match := form.match(one_line(task)))]
+    found = [values for task in tasks if (values := _values(parts, one_line(task)))]
     if len(found) < len(tasks) or not found:
         return shape
     same = [{value.casefold() for value in values} for values in zip(*found, strict=True)]
     filled = [first if len(values) == 1 else OPEN for first, values in zip(found[0], same, strict=True)]
     return parts[0] + "".join(value + part for value, part in zip(filled, parts[1:], strict=True))
+
+
+def _values(parts: Sequence[str], text: str) -> list[str] | None:
+    """What stands in a text between these parts; None when it has not the parts."""
+    plain, values = text.lower(), list[str]()
+    if len(plain) != len(text) or not plain.startswith(parts[0].lower()):
+        return None
+    place = len(parts[0])
+    for number, part in enumerate(map(str.lower, parts[1:]), start=2):
+        last = number == len(parts) and plain.endswith(part)
+        end = len(plain) - len(part) if last else plain.find(part, place + 1)
+        if end <= place or (number == len(parts) and not last):
+            return None
+        values.append(text[place:end])
+        place = end + len(part)
+    return values
 
 
 def _of_task(value: Any, query: str) -> bool:  # any JSON value

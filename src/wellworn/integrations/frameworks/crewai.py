@@ -13,11 +13,11 @@ from typing import Any
 
 from wellworn.core.errors import MissingExtra, NotFound
 from wellworn.core.fence import MIN_CONFIDENCE
+from wellworn.core.hashes import hash64
 from wellworn.core.scope import MAX_NAME_CHARS
 from wellworn.core.values import Entry, Hit
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.remember import Writer
-from wellworn.ingest.terms import hash64
 from wellworn.ingest.validate import MAX_QUERY_CHARS, as_time, checked_scope, drafts_of
 from wellworn.integrations import CountsFaults, Faults, checked_memory, storable
 from wellworn.integrations.items import first_accepted

@@ -16,11 +16,11 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from wellworn.core.errors import Conflict, InvalidInput, MissingExtra, NotFound, WellwornError
+from wellworn.core.hashes import hash64
 from wellworn.core.locks import patience
 from wellworn.core.values import Entry
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.remember import keep
-from wellworn.ingest.terms import hash64
 from wellworn.ingest.validate import Draft, checked_scope
 from wellworn.integrations import WAIT_S, checked_memory
 from wellworn.memory import Memory

@@ -24,9 +24,10 @@ from typing import get_args
 from wellworn.core.clock import Clock
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import WellwornError
+from wellworn.core.hashes import hash64
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import Entry, Partition, Recall, Scope, SearchStep
-from wellworn.ingest.terms import hash64, words
+from wellworn.ingest.terms import words
 from wellworn.learning.guard import Evidence
 from wellworn.learning.learner import Learner
 from wellworn.learning.log import MaySee, OutcomeInput

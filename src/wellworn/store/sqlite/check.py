@@ -13,6 +13,7 @@ from typing import Any
 
 from wellworn.core.clock import from_micros
 from wellworn.core.errors import StoreCorrupt
+from wellworn.core.hashes import thread_of
 from wellworn.store import convert
 from wellworn.store.damage import TROUBLE
 from wellworn.store.port import Flaw
@@ -31,7 +32,7 @@ INSERT OR IGNORE INTO entries (
 )
 SELECT t.entry, lower(printf('%s-%s-4%.3s-8%.3s-%s', hex(randomblob(4)), hex(randomblob(2)), hex(randomblob(2)),
   hex(randomblob(2)), hex(randomblob(6)))), p.no, p.seq + 1, p.seq + 1, 'episode', 'active', 'untrusted', 0.5, 0, 0, 0, 0,
-  0, t.at, t.at, t.at, t.at, (SELECT max(e.thread) FROM entries e WHERE e.partition = p.no AND e.session_id = s.session_id),
+  0, t.at, t.at, t.at, t.at, thread_of('session', s.session_id),
   t.number, s.session_id, json_array(t.number), 'of turn ' || t.no, t.role, t.speaker, '', '[]', '{{}}', t.text
 FROM (SELECT * FROM turns WHERE {_NO_EPISODE}) t JOIN sessions s ON s.no = t.session JOIN partitions p ON p.no = s.partition
 """
@@ -137,6 +138,7 @@ def mend_tables(db: SqliteDb) -> list[Flaw]:
     for (no, partition, tags), _ in list(_tag_flaws(db)):
         db.execute("DELETE FROM entry_tags WHERE entry = ?", (no,))
         db.executemany("INSERT OR IGNORE INTO entry_tags VALUES (?, ?, ?)", [(partition, tag, no) for tag in tags])
+    db.create_function("thread_of", 2, thread_of)
     for _, _, where, statement in ORPHANS.values():
         db.execute(statement or f"DELETE FROM {where}")
     return mended
