@@ -193,6 +193,12 @@ def test_a_service_that_does_not_answer_in_time(service: Service, naps: list[flo
     assert naps == [0.5]
 
 
+@pytest.mark.slow
+def test_a_second_try_after_a_timeout_is_answered(service: Service) -> None:
+    service.script = [after(3.0, chat("too late"))]
+    assert model_of(service, timeout_s=2.0).complete(make_request()).text == "hello"
+
+
 def test_no_service_at_all(naps: list[float]) -> None:
     model = OpenAIModel("m", base_url="http://127.0.0.1:1/v1", retries=1)
     with pytest.raises(ModelFailed, match=r"no connection to 127\.0\.0\.1.*check base_url.*tried 2 times") as caught:

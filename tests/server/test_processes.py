@@ -165,6 +165,13 @@ def test_behind_a_proxy_with_its_own_name_the_page_lets_people_in(tmp_path: Path
     assert seen == [(303, True), (403, False)] * 2
 
 
+def test_without_keys_only_names_of_this_machine_are_answered(tmp_path: Path) -> None:
+    with process(tmp_path / "m.db") as (_, told):
+        evil = {"host": "evil.example:8765", "origin": "http://evil.example:8765"}
+        assert httpx.get(f"{told['address']}/v1/stats", headers=evil).status_code == 421
+        assert httpx.get(f"{told['address']}/v1/stats").status_code == 200
+
+
 @pytest.mark.parametrize(
     ("host", "is_local"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("::", False)]
 )

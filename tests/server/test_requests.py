@@ -417,6 +417,10 @@ def test_a_malformed_address_is_one_clear_error(shared: Running, method: str, pa
     assert answer.headers.get("allow") == ("GET, POST" if status == 405 else None)
 
 
+def test_a_page_names_the_methods_that_it_takes(shared: Running) -> None:
+    assert shared.http(shared.key()).put("/").headers["allow"] == "GET"
+
+
 def test_an_error_names_what_was_given_and_what_to_send(shared: Running) -> None:
     assert "limit: 'abc' is not a whole number" in shared.http().get("/v1/entries?limit=abc").json()["detail"]
     for header in ({}, {"content-type": "application/x-www-form-urlencoded"}):

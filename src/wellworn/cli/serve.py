@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wellworn.cli import options, render
+from wellworn.cli.edge import INTERRUPTED
 from wellworn.cli.options import argument, command, flag, option
 from wellworn.cli.target import Target, as_stored
 from wellworn.core.clock import system_clock
@@ -130,7 +131,11 @@ def serve(
     lines = [f"Serving {where} at {address}"] + ([] if first is None else [f"First key, shown once: {first}"])
     target.answer(document, *lines)
     sys.stdout.flush()
-    uvicorn.Server(config).run(sockets=[listening])
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    except KeyboardInterrupt:  # all is closed; threads that wait for a model would hold up the end
+        sys.stdout.flush()
+        os._exit(INTERRUPTED)
 
 
 def _bound_memory() -> None:

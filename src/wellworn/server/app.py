@@ -137,8 +137,8 @@ class McpDoor:
 
 KEEP_UP_S = 1.0
 PRUNE_EVERY = 3600
-CLOSE_S = 5.0
-"""How long the end waits for a store that cannot be written."""
+CLOSE_S, READY_S = 5.0, 2.0
+"""How long the end, and `/readyz`, wait for a store that does not answer."""
 _log = logging.getLogger("wellworn.server")
 
 
@@ -262,7 +262,8 @@ async def _ready(request: Request) -> Response:
     """The store answers, and the service is neither starting nor ending."""
     service: MemoryService = request.app.state.service
     try:
-        await asyncio.to_thread(service.memory.engine.check_open)  # routes may hold all of their own threads
+        with patience(READY_S):
+            await asyncio.to_thread(service.memory.engine.check_open)  # routes may hold all of their own threads
         ready = service.ready
     except StoreError:
         ready = False

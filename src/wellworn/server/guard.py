@@ -139,7 +139,10 @@ class Rules:
         if origin is not None:
             if origin not in self.origins and urlsplit(origin).netloc.lower() != host.lower():
                 raise AccessDenied(f"origin: {origin!r:.80} may not call this server")
-        elif self.hosts is not None and headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        # A cookie goes along from other ports of this machine too; following a link is no harm.
+        elif (
+            self.hosts is not None or ("cookie" in headers and headers.get("sec-fetch-mode") != "navigate")
+        ) and headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             raise AccessDenied("origin: a page of another site may not call this server")
 
 

@@ -46,8 +46,7 @@ ui = APIRouter(prefix=PAGE.rstrip("/"), route_class=PageRoute, include_in_schema
 def add_page(app: FastAPI) -> None:
     """Put the page into the service."""
     app.state.page = PageState(app.state.service)
-    app.include_router(pages)
-    app.include_router(ui)
+    app.router.routes += [*pages.routes, *ui.routes]
 
 
 @ui.get("/files/{name}")

@@ -58,7 +58,7 @@ class Connections:
         self._write_lock = threading.RLock()
         self._pool_lock = threading.Lock()
         self._held = _Held(path, secret)
-        self._inode = (0, 0)
+        self._inode, self._full = (0, 0), False
         weakref.finalize(self, self._held.close_if_unused)
         with _gate, _one_at_a_time(path):
             shared = next((one for one in _opened() if one.is_of(path)), None)
@@ -70,7 +70,8 @@ class Connections:
                 self.log_missing = not self.read_only and secret is None and _lacks_log(path)
                 self._held.salt = PLAIN_HEADER if secret is None else salt_of(path)
             else:  # looked at already; opening and closing it beside SQLite would drop the locks of this process
-                self.read_only, self._lone, self.log_missing = shared.read_only, shared._lone, shared.log_missing
+                self.read_only, self._lone = shared.read_only and not shared._full, shared._lone
+                self.log_missing = shared.log_missing
                 self._held.salt = shared._held.salt
             if self.log_missing:
                 _logger.warning("%s was copied while in use, without its -wal file: run `wellworn doctor`", path)
@@ -100,8 +101,7 @@ class Connections:
         self._held.pid = os.getpid()
         with translated():
             self._held.seals = False
-            writer = self._connect()
-            self._held.writer = writer
+            self._held.writer = writer = self._connect()
             if self.read_only:
                 if version_of(writer) != len(MIGRATIONS):
                     raise StoreError(f"{str(self._path)!r} is of an older release and cannot be changed; copy it first")
@@ -116,7 +116,7 @@ class Connections:
                 except sqlite3.OperationalError as error:
                     if not any(reason in str(error) for reason in _FULL):
                         raise
-                    self.read_only, self._held.seals = True, False
+                    self.read_only, self._full, self._held.seals = True, True, False
 
     def _connect(self) -> SqliteDb:
         how = "?mode=rw"
