@@ -345,6 +345,14 @@ def test_a_key_may_call_so_often() -> None:
 # -- browsers ------------------------------------------------------------------------------------------------------
 
 
+def test_a_page_on_another_port_cannot_use_the_cookie_of_a_visitor() -> None:
+    with_keys, cookie = Rules(hosts=None), {"host": "localhost:8765", "cookie": "wellworn=x"}
+    with_keys.check({**cookie, "sec-fetch-site": "same-site", "sec-fetch-mode": "navigate"})  # a link that one follows
+    with_keys.check({**cookie, "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"})
+    with pytest.raises(AccessDenied, match="a page of another site"):
+        with_keys.check({**cookie, "sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors"})
+
+
 CALLERS: list[tuple[dict[str, str], int]] = [
     ({"host": "localhost:1"}, 200),
     ({"host": "[::1]:8765"}, 200),
