@@ -816,6 +816,15 @@ def test_an_assistant_that_repeats_takes_no_place_above_others() -> None:
         assert [hit.entry.source for hit in found] == ["user", "user", "assistant", "assistant"]
 
 
+def test_a_more_specific_note_about_something_else_is_not_put_first() -> None:
+    scope = Scope(user="ana", project="shop", team="core")
+    with Memory(":memory:") as mem:
+        mem.remember("search is hosted in eu-west-1.", scope=scope, layer="team")
+        mem.remember("mailer is hosted in eu-central-1.", scope=scope, layer="project")
+        mem.remember("search moved to port 5832.", scope=scope, layer="project")
+        assert mem.recall("Where is search hosted?", scope=scope)[0].text == "search is hosted in eu-west-1."
+
+
 def test_the_more_specific_layer_wins_a_conflict() -> None:
     scope = Scope(user="ada", company="acme")
     with Memory(":memory:") as mem:

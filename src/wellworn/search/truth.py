@@ -312,7 +312,8 @@ def _answers_first(ranked: Ranked, context: SearchContext) -> Ranked:
 
 
 def specific_first(ranked: Ranked, context: SearchContext) -> Ranked:
-    """Of two good candidates about the same thing, the one of the more specific layer above the other."""
+    """Of two good candidates about the same thing, the one of the more specific layer above the other. One that lacks
+    words of the question is mostly about something else: "mailer is hosted in X", asked where search is hosted."""
     bank, margin = context.bank, context.bounds.profile.margin
     if len(bank.filled) < 2 or not len(ranked.rows) or not margin:
         return ranked
@@ -325,8 +326,12 @@ def specific_first(ranked: Ranked, context: SearchContext) -> Ranked:
         for special, own in enumerate(best.tolist()):
             if owner[special] >= owner[general] or scores[theirs] <= 0:
                 continue
-            share = SAME_TOPIC_SHARE if alike[special, general] >= SAME_TOPIC else CLOSE_SHARE
-            if share * scores[theirs] <= scores[own] < scores[theirs] - TIE:
+            one, other = ranked.rows[[theirs, own]].tolist()
+            same = alike[special, general] >= SAME_TOPIC
+            share = SAME_TOPIC_SHARE if same else CLOSE_SHARE
+            if not share * scores[theirs] <= scores[own] < scores[theirs] - TIE:
+                continue
+            if not _only_first(context, one, other) or (same and _only_first(context, other, one)):
                 lift[own] = max(lift[own], scores[theirs] + margin - scores[own])
     return ranked.with_factor("layer", lift, 1.0) if lift.any() else ranked
 
@@ -364,15 +369,21 @@ def _leaves(context: SearchContext, old: int, new: int) -> bool:
 def _asks_for(context: SearchContext, old: int, new: int, *, also: Sequence[int] = ()) -> bool:
     """Whether the question names something that only the older entry names, or has several of these other words that only
     that one has: then it asks for that one."""
-    named = context.view.question.named
-    only_old = [term for term in {*named, *also} if _has(context.bank, term, old) and not _has(context.bank, term, new)]
+    named, only_old = context.view.question.named, _only_first(context, old, new, also)
     return len(only_old) >= ONLY_OLD or not named.isdisjoint(only_old)
+
+
+def _only_first(context: SearchContext, one: int, other: int, also: Sequence[int] | None = None) -> list[int]:
+    """Words of the question that only the first of two entries has."""
+    question = context.view.question
+    asked = {*question.named, *(question.terms if also is None else also)}
+    return [term for term in asked if _has(context.bank, term, one) and not _has(context.bank, term, other)]
 
 
 def _are_apart(context: SearchContext, old: int, new: int) -> bool:
     """Whether two entries that are not alike tell different things: both were said in one session within hours, when
     people tell one thing after another, or each has words of the question that the other lacks."""
-    bank, question, both = context.bank, context.view.question, np.array([old, new])
+    bank, both = context.bank, np.array([old, new])
     one, other = bank.vectors(both)
     if one @ other >= SAME_TOPIC:
         return False
@@ -380,8 +391,7 @@ def _are_apart(context: SearchContext, old: int, new: int) -> bool:
     first, second = bank.column("thread", both).tolist()
     if first == second != NONE and abs(then - said) <= SAME_TIME:
         return True
-    has = [(_has(bank, term, old), _has(bank, term, new)) for term in {*question.named, *question.terms}]
-    return (True, False) in has and (False, True) in has
+    return bool(_only_first(context, old, new) and _only_first(context, new, old))
 
 
 def _has(bank: Bank, term: int, row: int) -> bool:
