@@ -1,74 +1,42 @@
 """The bodies of requests, as the schema tells them.
 
 A body may have no unknown field. Its values are checked by the verbs that they are given to, so that a bad one has the
-same error text here as in the library; the types say what the schema shows.
+same error text here as in the library; a type that is `Unchecked` says what the schema shows.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, get_args
+from datetime import datetime
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import SkipValidation as Unchecked
 
 from wellworn.core.fence import MIN_CONFIDENCE
-from wellworn.core.values import KINDS, LAYERS, LINK_TYPES, MAX_NAME_CHARS, STATES, RecursionMode
+from wellworn.core.values import LAYERS, MAX_NAME_CHARS, Kind, Layer, LinkType, RecursionMode, State, Trust
 from wellworn.ingest.validate import MAX_K, MAX_QUERY_CHARS, MAX_TEXT_BYTES
 from wellworn.ops.retention import RetentionPolicy
-from wellworn.server.keys import ROLES
+from wellworn.server.keys import Role
 from wellworn.tasks.bank import DEFAULT_K
 from wellworn.tasks.bank import MIN_CONFIDENCE as SURE_ITEM
-from wellworn.tasks.items import ITEM_KINDS
+from wellworn.tasks.items import ItemKind
 
 MOST_ITEMS = 1000
 """Entries or turns of one request."""
 MOST_WAIT_S = 30.0
 MOST_GRACE_S = 365 * 86400.0
+LEFT_OUT: Any = None
+"""A field that the verb does not see unless it is given."""
 
-
-def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def _or_list(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [schema, {"type": "array", "items": schema}, {"type": "null"}]}
-
-
-_LINE = {"type": "string", "maxLength": MAX_NAME_CHARS}
-_OBJECT = {"type": "object", "additionalProperties": True}
-_ONE_LAYER = {"type": "string", "enum": [*LAYERS]}
-Text = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_TEXT_BYTES})]
-Query = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_QUERY_CHARS})]
-OptionalText = Annotated[Any, WithJsonSchema(_or_null({"type": "string", "maxLength": MAX_TEXT_BYTES}))]
-Line = Annotated[Any, WithJsonSchema(_LINE)]
-Id = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_NAME_CHARS})]
-OptionalLine = Annotated[Any, WithJsonSchema(_or_null(_LINE))]
-Lines = Annotated[Any, WithJsonSchema({"type": "array", "items": _LINE})]
-OneKind = Annotated[Any, WithJsonSchema({"type": "string", "enum": [*KINDS]})]
-Kinds = Annotated[Any, WithJsonSchema(_or_list({"type": "string", "enum": [*KINDS]}))]
-Tags = Annotated[Any, WithJsonSchema(_or_list(_LINE))]
-OneLayer = Annotated[Any, WithJsonSchema(_or_null(_ONE_LAYER))]
-Layers = Annotated[Any, WithJsonSchema(_or_list(_ONE_LAYER))]
-OneState = Annotated[Any, WithJsonSchema({"type": "string", "enum": [*STATES]})]
-OneLinkType = Annotated[Any, WithJsonSchema({"type": "string", "enum": [*LINK_TYPES]})]
-Trust = Annotated[Any, WithJsonSchema({"type": "string", "enum": ["trusted", "untrusted"]})]
-Time = Annotated[
-    Any,
-    WithJsonSchema(
-        {**_or_null({"type": "string", "format": "date-time"}), "description": "ISO 8601; UTC without a zone"}
-    ),
-]
-Fraction = Annotated[Any, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})]
-OptionalFraction = Annotated[Any, WithJsonSchema(_or_null({"type": "number", "minimum": 0, "maximum": 1}))]
-OptionalNumber = Annotated[Any, WithJsonSchema(_or_null({"type": "number"}))]
-Seconds = Annotated[Any, WithJsonSchema({"type": "number", "minimum": 0, "maximum": MOST_WAIT_S})]
-Count = Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_K})]
-Places = Annotated[Any, WithJsonSchema(_or_null({"type": "array", "items": {"type": "integer", "minimum": 0}}))]
-Numbers = Annotated[Any, WithJsonSchema({"type": "array", "items": {"type": "integer", "minimum": 0}})]
-Flag = Annotated[Any, WithJsonSchema({"type": "boolean"})]
-OptionalFlag = Annotated[Any, WithJsonSchema(_or_null({"type": "boolean"}))]
-Mode = Annotated[Any, WithJsonSchema(_or_null({"type": "string", "enum": [*get_args(RecursionMode)]}))]
-Data = Annotated[Any, WithJsonSchema(_or_null(_OBJECT))]
-OptionalIds = Annotated[Any, WithJsonSchema(_or_null({"type": "array", "items": {"type": "string"}}))]
+Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_BYTES)]
+Query = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARS)]
+Id = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
+Line = Annotated[str, Field(max_length=MAX_NAME_CHARS)]
+AnyText = Annotated[str, Field(max_length=MAX_TEXT_BYTES)]
+Time = Annotated[datetime | None, Field(description="ISO 8601; UTC without a zone")]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1, le=MAX_K)]
+Place = Annotated[int, Field(ge=0)]
 
 
 class RequestBody(BaseModel):
@@ -83,22 +51,22 @@ class RequestBody(BaseModel):
 class NewEntryBody(RequestBody):
     """A text to remember: the keywords of `Memory.remember`."""
 
-    text: Text
-    kind: OneKind = "note"
-    title: Line = ""
-    tags: Lines = Field(default_factory=list)
-    layer: OneLayer = None
-    session_id: OptionalLine = None
-    turn_refs: Numbers = Field(default_factory=list)
-    evidence: OptionalText = None
-    source: Line = "interaction"
-    speaker: OptionalLine = None
-    confidence: Fraction = 0.8
-    trust: Trust = "trusted"
-    at: Time = None
-    valid_from: Time = None
-    valid_to: Time = None
-    metadata: Data = None
+    text: Unchecked[Text]
+    kind: Unchecked[Kind] = "note"
+    title: Unchecked[Line] = ""
+    tags: Unchecked[list[Line]] = Field(default_factory=list)
+    layer: Unchecked[Layer | None] = None
+    session_id: Unchecked[Line | None] = None
+    turn_refs: Unchecked[list[Place]] = Field(default_factory=list)
+    evidence: Unchecked[AnyText | None] = None
+    source: Unchecked[Line] = "interaction"
+    speaker: Unchecked[Line | None] = None
+    confidence: Unchecked[Fraction] = 0.8
+    trust: Unchecked[Trust] = "trusted"
+    at: Unchecked[Time] = None
+    valid_from: Unchecked[Time] = None
+    valid_to: Unchecked[Time] = None
+    metadata: Unchecked[dict[str, Any] | None] = None
 
 
 class NewEntriesBody(RequestBody):
@@ -117,102 +85,102 @@ EntriesBody = Annotated[
 class ChangeBody(RequestBody):
     """Fields of an entry that are to change; the others stay."""
 
-    text: Text = None
-    title: Line = None
-    tags: Lines = None
-    kind: OneKind = None
-    state: OneState = None
-    confidence: Fraction = None
-    trust: Trust = None
-    at: Time = None
-    valid_from: Time = None
-    valid_to: Time = None
-    metadata: Data = None
-    evidence: OptionalText = None
-    speaker: OptionalLine = None
+    text: Unchecked[Text] = LEFT_OUT
+    title: Unchecked[Line] = LEFT_OUT
+    tags: Unchecked[list[Line]] = LEFT_OUT
+    kind: Unchecked[Kind] = LEFT_OUT
+    state: Unchecked[State] = LEFT_OUT
+    confidence: Unchecked[Fraction] = LEFT_OUT
+    trust: Unchecked[Trust] = LEFT_OUT
+    at: Unchecked[Time] = None
+    valid_from: Unchecked[Time] = None
+    valid_to: Unchecked[Time] = None
+    metadata: Unchecked[dict[str, Any] | None] = None
+    evidence: Unchecked[AnyText | None] = None
+    speaker: Unchecked[Line | None] = None
 
 
 class SupersedeBody(RequestBody):
     """What replaced an entry."""
 
-    new: Id
-    at: Time = None
-    wrong: Flag = False
+    new: Unchecked[Id]
+    at: Unchecked[Time] = None
+    wrong: Unchecked[bool] = False
 
 
 class LinkBody(RequestBody):
     """A link from one entry to another, read "source TYPE target"."""
 
-    source: Id
-    target: Id
-    type: OneLinkType
-    confidence: Fraction = 1.0
+    source: Unchecked[Id]
+    target: Unchecked[Id]
+    type: Unchecked[LinkType]
+    confidence: Unchecked[Fraction] = 1.0
 
 
 class RecallBody(RequestBody):
     """A question and what narrows it."""
 
-    query: Query
-    k: Count = 5
-    recursion: Mode = None
-    deadline_s: OptionalNumber = None
-    kind: Kinds = None
-    tags: Tags = None
-    layer: Layers = None
-    session_id: OptionalLine = None
-    except_session: OptionalLine = None
-    since: Time = None
-    until: Time = None
-    as_of: Time = None
-    min_score: OptionalNumber = None
-    min_confidence: OptionalFraction = None
+    query: Unchecked[Query]
+    k: Unchecked[Count] = 5
+    recursion: Unchecked[RecursionMode | None] = None
+    deadline_s: Unchecked[float | None] = None
+    kind: Unchecked[Kind | list[Kind] | None] = None
+    tags: Unchecked[Line | list[Line] | None] = None
+    layer: Unchecked[Layer | list[Layer] | None] = None
+    session_id: Unchecked[Line | None] = None
+    except_session: Unchecked[Line | None] = None
+    since: Unchecked[Time] = None
+    until: Unchecked[Time] = None
+    as_of: Unchecked[Time] = None
+    min_score: Unchecked[float | None] = None
+    min_confidence: Unchecked[Fraction | None] = None
 
 
 class ReasonBody(RequestBody):
     """A question whose answer is a chain of entries."""
 
-    query: Query
-    k: Count = 5
-    as_of: Time = None
+    query: Unchecked[Query]
+    k: Unchecked[Count] = 5
+    as_of: Unchecked[Time] = None
 
 
 class ContextBody(RequestBody):
     """A message that a model is about to answer."""
 
-    message: Text
-    k: Count = 5
-    min_confidence: Fraction = MIN_CONFIDENCE
+    message: Unchecked[Text]
+    k: Unchecked[Count] = 5
+    min_confidence: Unchecked[Fraction] = MIN_CONFIDENCE
     """Below this confidence nothing is shown, and a line says so; 0 turns it off."""
-    citations: Flag = True
+    citations: Unchecked[bool] = True
     """Ask the model to cite what it used."""
 
 
 class AnswerBody(RequestBody):
     """What the model answered, and how many memories the context showed for citing."""
 
-    answer: Text
-    shown: Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 0, "maximum": MAX_K})]
+    answer: Unchecked[Text]
+    shown: Unchecked[Annotated[int, Field(ge=0, le=MAX_K)]]
 
 
 class OutcomeBody(RequestBody):
     """How a recall turned out: exactly one of these."""
 
-    cited: Places = None
-    used: OptionalFraction = None
-    ignored: Flag = False
-    refined: OptionalText = None
-    success: OptionalFlag = None
+    cited: Unchecked[list[Place] | None] = None
+    used: Unchecked[Fraction | None] = None
+    ignored: Unchecked[bool] = False
+    refined: Unchecked[AnyText | None] = None
+    success: Unchecked[bool | None] = None
 
 
 class TurnBody(RequestBody):
     """One utterance."""
 
-    role: Id
-    text: Text
-    at: Time = None
-    speaker: OptionalLine = None
-    trust: Trust = "trusted"
-    tags: Lines = Field(default_factory=list)
+    role: Unchecked[Id]
+    text: Unchecked[Text]
+    at: Unchecked[Time] = None
+    speaker: Unchecked[Line | None] = None
+    trust: Unchecked[Trust] = "trusted"
+    tags: Unchecked[list[Line]] = Field(default_factory=list)
 
 
 class TurnsBody(RequestBody):
@@ -224,53 +192,53 @@ class TurnsBody(RequestBody):
 class EndBody(RequestBody):
     """How long to wait for the memories that a session becomes."""
 
-    wait: Seconds = 0.0
+    wait: Unchecked[Annotated[float, Field(ge=0, le=MOST_WAIT_S)]] = 0.0
 
 
 class ReflectBody(RequestBody):
     """Which session to read; all that were not read yet when none is named."""
 
-    session_id: OptionalLine = None
-    again: Flag = False
+    session_id: Unchecked[Line | None] = None
+    again: Unchecked[bool] = False
 
 
 class TaskBody(RequestBody):
     """A task that is about to be done: the keywords of `ReasoningBank.begin`."""
 
-    task_id: Id
-    query: Query
-    agent_id: Line = ""
-    domain: Line = ""
-    session_id: OptionalLine = None
-    k: Count = DEFAULT_K
+    task_id: Unchecked[Id]
+    query: Unchecked[Query]
+    agent_id: Unchecked[Line] = ""
+    domain: Unchecked[Line] = ""
+    session_id: Unchecked[Line | None] = None
+    k: Unchecked[Count] = DEFAULT_K
 
 
 class FinishBody(RequestBody):
     """What was done for a task: a text, a list of steps, or an object with `steps`, `output`, `exit_code`, …"""
 
-    trajectory: Annotated[Any, WithJsonSchema({"anyOf": [_OBJECT, {"type": "array", "items": {}}, {"type": "string"}]})]
-    verdict: OptionalFlag = None
+    trajectory: Unchecked[dict[str, Any] | list[Any] | str]
+    verdict: Unchecked[bool | None] = None
     """How it went, if somebody knows; else it is judged."""
 
 
 class ItemsBody(RequestBody):
     """A task, and what narrows the strategies and guardrails that are looked for."""
 
-    query: Query
-    k: Count = DEFAULT_K
-    domain: OptionalLine = None
-    kind: Annotated[Any, WithJsonSchema(_or_list({"type": "string", "enum": [*ITEM_KINDS]}))] = None
-    min_confidence: Fraction = SURE_ITEM
+    query: Unchecked[Query]
+    k: Unchecked[Count] = DEFAULT_K
+    domain: Unchecked[Line | None] = None
+    kind: Unchecked[ItemKind | list[ItemKind] | None] = None
+    min_confidence: Unchecked[Fraction] = SURE_ITEM
 
 
 class ForgetBody(RequestBody):
     """What goes for good: exactly one of `ids`, `session_id`, `everything`."""
 
-    ids: OptionalIds = None
-    session_id: OptionalLine = None
-    everything: Flag = False
-    layer: OneLayer = None
-    turns: OptionalFlag = None
+    ids: Unchecked[list[str] | None] = None
+    session_id: Unchecked[Line | None] = None
+    everything: Unchecked[bool] = False
+    layer: Unchecked[Layer | None] = None
+    turns: Unchecked[bool | None] = None
 
 
 class RelearnBody(RequestBody):
@@ -282,19 +250,19 @@ class RelearnBody(RequestBody):
 class ShareBody(RequestBody):
     """Whether the tenant's users learn from each other."""
 
-    on: Flag
+    on: Unchecked[bool]
 
 
 class PractiseBody(RequestBody):
     """How many questions to make."""
 
-    tasks: Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_ITEMS})] = 60
+    tasks: Unchecked[Annotated[int, Field(ge=1, le=MOST_ITEMS)]] = 60
 
 
 class RetryBody(RequestBody):
     """Which dead job; all of them when none is named."""
 
-    id: OptionalLine = None
+    id: Unchecked[Line | None] = None
 
 
 class PolicyBody(RequestBody):
@@ -312,18 +280,18 @@ class ExpireBody(RequestBody):
     """A policy for this once, and whether to count only."""
 
     policy: PolicyBody | None = None
-    dry_run: Flag = False
+    dry_run: Unchecked[bool] = False
 
 
 class KeyBody(RequestBody):
     """A new key: bound to ids on layers, or to the whole tenant when it names none."""
 
     name: Annotated[str, Field(max_length=MAX_NAME_CHARS)] = ""
-    role: Annotated[Any, WithJsonSchema({"type": "string", "enum": [*ROLES]})] = "writer"
+    role: Unchecked[Role] = "writer"
     layers: Annotated[dict[str, Annotated[list[str], Field(max_length=64)]], Field(max_length=len(LAYERS))] = Field(
         default_factory=dict
     )
-    expires_at: Time = None
+    expires_at: Unchecked[Time] = None
 
 
 class RotateBody(RequestBody):
