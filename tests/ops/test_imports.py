@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,6 @@ from wellworn import Memory
 from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.ingest.session import Session
 from wellworn.ops.imports import Imported
-from wellworn.ops.there import READERS, Record, Skipped, ThereDialogue
 
 FILES = Path(__file__).parent / "imports"
 SOURCES = {
@@ -295,27 +292,9 @@ def test_agents_of_letta_stay_apart_and_a_newer_file_of_one_changes_it(ada: Memo
         ada.admin.import_from("letta", saved(tmp_path / "both.af", both))
 
 
-def bring_as_earlier(ada: Memory, path: Path, source: str = "letta") -> None:
-    """Earlier releases took the ids as they are in the file."""
-    name, read = READERS[source]
-
-    def earlier(path: Path) -> Iterator[Record]:
-        for one in read(path):
-            if isinstance(one, ThereDialogue):
-                turns = [replace(turn, id=f"message-{place}") for place, turn in enumerate(one.turns)]
-                yield replace(one, id=one.formerly, turns=turns)
-            else:
-                yield one if isinstance(one, Skipped) else replace(one, id=one.formerly)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(READERS, source, (name, earlier))
-        ada.admin.import_from(source, path)
-
-
-@pytest.mark.parametrize("earlier", [False, True])
 @pytest.mark.parametrize(("scrubber", "made"), [("off", "2024-12-01"), ("strict", "2024-12-01"), ("off", None)])
 def test_a_newer_file_of_an_agent_that_begins_later_adds_what_is_new(
-    tmp_path: Path, earlier: bool, scrubber: str, made: str | None
+    tmp_path: Path, scrubber: str, made: str | None
 ) -> None:
     """Only some of what was said is in a file, counted from 0."""
     said = ["I am Ada.", "Write to ada@example.org.", "Yes.", "My dog is Rex.", "Yes."]
@@ -324,21 +303,15 @@ def test_a_newer_file_of_an_agent_that_begins_later_adds_what_is_new(
         file["agents"][0]["created_at"] = made
     with Memory(":memory:", background=False, scrubber=scrubber) as memory:
         ada = memory.for_user("ada")
-        if earlier:
-            bring_as_earlier(ada, saved(tmp_path / "first.af", first))
-        for file, turns in ((first, 0 if earlier else 3), (later, 2), (later, 0), (first, 0)):
+        for file, turns in ((first, 3), (later, 2), (later, 0), (first, 0)):
             done = ada.admin.import_from("letta", saved(tmp_path / "a.af", file))
             assert (done.turns, done.memories) == (turns, int(turns == 3))
         (session,) = ada.sessions()
         assert [turn.text for turn in ada.session(session).turns()][2:] == said[2:]
 
 
-@pytest.mark.parametrize("earlier", [False, True])
-def test_a_block_of_an_agent_is_followed_before_and_after_it_speaks(ada: Memory, tmp_path: Path, earlier: bool) -> None:
-    first = saved(tmp_path / "first.af", agent_file("Lives in Rome."))
-    if earlier:
-        bring_as_earlier(ada, first)
-    ada.admin.import_from("letta", first)
+def test_a_block_of_an_agent_is_followed_before_and_after_it_speaks(ada: Memory, tmp_path: Path) -> None:
+    ada.admin.import_from("letta", saved(tmp_path / "first.af", agent_file("Lives in Rome.")))
     for file in (agent_file("Lives in Oslo."), agent_file("Lives in Bern.", "I am Ada.")):
         assert ada.admin.import_from("letta", saved(tmp_path / "newer.af", file)).changed == 1
         assert ada.admin.import_from("letta", saved(tmp_path / "newer.af", file)).changed == 0
@@ -353,18 +326,6 @@ def test_a_copy_of_an_agent_under_another_name_stays_apart(ada: Memory, tmp_path
     copy["agents"][0]["name"] = "B"
     done = ada.admin.import_from("letta", saved(tmp_path / "copy.af", copy))
     assert (done.memories, done.turns, done.changed) == (1, 2, 0)
-
-
-def test_an_agent_that_an_earlier_release_imported_is_known(ada: Memory, tmp_path: Path) -> None:
-    home, work = agent_file("Ada likes tea.", "I live in Oslo."), agent_file("Ada leads.", "My boss is Tom.")
-    bring_as_earlier(ada, saved(tmp_path / "home.af", home))
-    assert ada.sessions() == ["letta:agent-0"]
-    other = ada.admin.import_from("letta", saved(tmp_path / "work.af", work))
-    assert (other.memories, other.turns, other.changed) == (1, 1, 0)
-    newer = agent_file("Ada likes milk.", "I live in Oslo.", "My dog is Rex.")
-    done = ada.admin.import_from("letta", saved(tmp_path / "home.af", newer))
-    assert (done.changed, done.turns, done.known, done.memories) == (1, 1, 1, 0)
-    assert len(ada.sessions()) == 2
 
 
 def test_of_graphiti_facts_keep_their_validity(ada: Memory) -> None:
@@ -438,19 +399,6 @@ def test_two_vaults_stay_apart_and_one_may_be_moved(ada: Memory, tmp_path: Path)
     assert sorted(texts(ada)) == ["This is va, moved.", "This is vb."]
 
 
-def test_a_note_that_an_earlier_release_imported_is_known(ada: Memory, tmp_path: Path) -> None:
-    (tmp_path / "a.md").write_text("Piano.")
-    bring_as_earlier(ada, tmp_path, "obsidian")
-    (tmp_path / "a.md").write_text("Violin.")
-    (tmp_path / "b.md").write_text("Cello.")
-    done = [ada.admin.import_from("obsidian", tmp_path) for _ in range(2)]
-    assert [(one.changed, one.memories, one.known) for one in done] == [(1, 1, 0), (0, 0, 2)]
-    assert [(entry.text, entry.metadata["id_there"]) for entry in ada.entries()] == [
-        ("Violin.", "a.md"),
-        ("Cello.", f"{tmp_path.name}:b.md"),
-    ]
-
-
 def test_empty_front_matter_and_the_last_line_end_are_no_part_of_a_note(ada: Memory, tmp_path: Path) -> None:
     (tmp_path / "a.md").write_bytes(b"---\n---\nPiano.\n")
     (tmp_path / "b.md").write_bytes(b"---\r\ntitle: Mine\r\n---\r\nA violin.\r\n")
@@ -471,25 +419,18 @@ def test_a_link_in_a_folder_is_skipped_and_named(ada: Memory, tmp_path: Path) ->
     assert bring(ada, "mem0", tmp_path).skipped["is a symbolic link"] == 1
 
 
-def as_earlier_releases_did(ada: Memory) -> None:
-    """They wrote down a digest of the words only."""
-    for entry in ada.entries(limit=1000):
-        digest = hashlib.blake2b(entry.evidence.encode(), digest_size=8).hexdigest()
-        ada.edit(entry.id, metadata={**entry.metadata, "digest_there": digest})
-
-
 EDGE = {"uuid": "e1", "fact": "Ada lives in Oslo.", "valid_at": "2024-01-01T00:00:00Z", "invalid_at": None}
 FACT = {"id": "1", "memory": "Ada lives in Oslo.", "updated_at": "2024-01-01", "categories": ["home"]}
 
 
-@pytest.mark.parametrize("earlier", [False, True])
-def test_a_newer_export_changes_more_than_the_text(ada: Memory, tmp_path: Path, earlier: bool) -> None:
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_newer_export_changes_more_than_the_text(ada: Memory, tmp_path: Path, replaced: bool) -> None:
     file = saved(tmp_path / "zep.json", {"edges": [EDGE]})
     ada.admin.import_from("zep", file)
     ada.admin.import_from("mem0", saved(tmp_path / "mem0.json", [{**FACT, "memory": "Ada has a permit."}]))
     edge, fact = (entry.id for entry in ada.entries())
-    if earlier:
-        as_earlier_releases_did(ada)
+    for id in (edge, fact) if replaced else ():
+        ada.edit(id, metadata={"mine": 1})
     ada.edit(fact, title="mine")
     newer = {"updated_at": "2025-01-01", "expiration_date": "2025-02-01", "categories": ["car"]}
     mem0 = saved(tmp_path / "mem0.json", [{**FACT, **newer, "memory": "Ada has a pass."}])
@@ -520,11 +461,8 @@ def section(name: str) -> str:
     return f"## {name}\n\n{told}\n\n"
 
 
-@pytest.mark.parametrize("earlier", [False, True])
 @pytest.mark.parametrize("after", ["BC", "AB", "C", "XABC", "AXBC", "CBA", "BA", "ABCB"])
-def test_pieces_of_a_note_come_move_and_go_with_its_sections(
-    ada: Memory, tmp_path: Path, after: str, earlier: bool
-) -> None:
+def test_pieces_of_a_note_come_move_and_go_with_its_sections(ada: Memory, tmp_path: Path, after: str) -> None:
     def shown(memory: Memory) -> list[Any]:
         pieces = sorted(memory.entries(limit=1000), key=lambda entry: entry.position or 0)
         return [(piece.title, piece.text, piece.evidence, piece.thread, piece.position) for piece in pieces]
@@ -532,8 +470,6 @@ def test_pieces_of_a_note_come_move_and_go_with_its_sections(
     note = tmp_path / "note.md"
     note.write_text("".join(map(section, "ABC")))
     ada.admin.import_from("obsidian", tmp_path)
-    if earlier:
-        as_earlier_releases_did(ada)
     ada.edit(next(entry.id for entry in ada.entries() if entry.title.endswith("B")), tags=["mine"])
     note.write_text("".join(map(section, after)))
     foretold = ada.admin.import_from("obsidian", tmp_path, dry_run=True)

@@ -101,7 +101,7 @@ class TurnWriter:
             replaced = self._writer.replaced_by(records)
             with self._writer.transact(tenant=self._partition.tenant) as tx:
                 from_there = any(ID_THERE in record.entry.metadata for record in records)
-                known = _known_there(tx, self._partition, self._session_id) if from_there else frozenset()
+                known = known_there(tx, self._partition, self._session_id) if from_there else frozenset()
                 for record, olds in zip(records, replaced, strict=True):
                     if record.entry.metadata.get(ID_THERE) in known:
                         continue  # someone wrote it meanwhile
@@ -233,7 +233,7 @@ def missing_turns(session: Session, store: Store, partition: Partition, drafts: 
 
     `session.writer` makes drafts, and writes what this returns, unless someone else has written it by then.
     """
-    known = _known_there(store, partition, session.id)
+    known = known_there(store, partition, session.id)
     return [
         replace(draft, metadata={**(draft.metadata or {}), ID_THERE: id_there})
         for id_there, draft in drafts.items()
@@ -241,7 +241,7 @@ def missing_turns(session: Session, store: Store, partition: Partition, drafts: 
     ]
 
 
-def _known_there(store: StoreReader, partition: Partition, session_id: str) -> frozenset[object]:
+def known_there(store: StoreReader, partition: Partition, session_id: str) -> frozenset[object]:
     """The ids of a session's turns in the system they come from."""
     said = [turn.entry_id for turn in store.turns(partition, session_id) if turn.entry_id]
     return frozenset(entry.metadata.get(ID_THERE) for entry in store.get([partition], said).values()) - {None}

@@ -11,7 +11,7 @@ import hashlib
 import json
 import uuid
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from itertools import chain, count, islice
@@ -20,17 +20,17 @@ from typing import Any
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
 from wellworn.core.hashes import thread_of
-from wellworn.core.values import MAX_NAME_CHARS, Entry, Partition, Progress, Scope, Turn, altered
+from wellworn.core.values import MAX_NAME_CHARS, Entry, Partition, Progress, Scope, altered
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.change import Changer
 from wellworn.ingest.chunk import STEP, chunk
 from wellworn.ingest.outdate import INSTANT
 from wellworn.ingest.remember import Writer, keep
-from wellworn.ingest.session import ID_THERE, Session, missing_turns
+from wellworn.ingest.session import ID_THERE, Session, known_there, missing_turns
 from wellworn.ingest.terms import text_hash
 from wellworn.ingest.validate import Draft, TimeLike, as_time, check
 from wellworn.ops.bundle import LIVE
-from wellworn.ops.there import Record, Skipped, ThereDialogue, ThereMemory, agent_id
+from wellworn.ops.there import Record, Skipped, ThereDialogue, ThereMemory, ThereTurn
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Selection, Store
 
@@ -88,7 +88,7 @@ class Importer:
 
     def run(self, records: Sequence[Record], *, owner: str | None, progress: Progress) -> Imported:
         """Import the records, those of one owner if one is named. Every batch is durable before the next begins."""
-        wanted = _once(self._as_formerly(self._of_owner(records, owner)))
+        wanted = _once(self._as_here(self._of_owner(records, owner)))
         batches = [wanted[start : start + BATCH] for start in range(0, len(wanted), BATCH)]
         changes: list[_Change] = []
         new = [self._compare([one for one in batch if isinstance(one, ThereMemory)], changes) for batch in batches]
@@ -121,54 +121,31 @@ class Importer:
             raise InvalidInput("owner", f"{owner!r} owns nothing in this export", f"owners are {known}")
         return [one for one in records if owner is None or isinstance(one, Skipped) or one.owner in (None, owner)]
 
-    def _as_formerly(self, records: Sequence[Record]) -> list[Record]:
-        """The records under the ids that they have here: earlier releases gave others, and a newer file of an agent may
-        begin later."""
-        here: dict[str, str] = {}
+    def _as_here(self, records: Sequence[Record]) -> Sequence[Record]:
+        """The records under the id that their agent has here: a newer file of it may begin later. An owner has one."""
         for one in records:
-            if isinstance(one, ThereDialogue) and one.formerly and here.get(one.id, one.id) == one.id:
-                memories = [more for more in records if isinstance(more, ThereMemory)]
-                here[one.id] = self._id_here(one, [more for more in memories if more.id.startswith(f"{one.id}/")])
-        alone = [one for one in records if isinstance(one, ThereMemory) and one.id.partition("/")[0] not in here]
-        first = {next(self._ids(id)): id for one in alone if one.formerly for id in (one.id, one.formerly)}
-        known = {first[id] for id in self._store.get([self._home], [*first])}
-        old = {one.id: one.formerly for one in alone if one.formerly in known and one.id not in known}
-        return [
-            one if isinstance(one, Skipped) else replace(one, id=old.get(one.id) or _renamed(one, here))
-            for one in records
-        ]
+            if isinstance(one, ThereDialogue) and one.silent and (id := self._agent_here(one, records)) != one.id:
+                return [_renamed(more, one.id, id) for more in records]
+        return records
 
-    def _id_here(self, one: ThereDialogue, memories: Sequence[ThereMemory]) -> str:
-        """The id of an agent here, empty for the former one: that under which some of it was said, or else, where nothing
-        was said, that under which one of its memories has the same title."""
-        silent = agent_id(one.agent, one.formerly) if one.agent else one.id
-        ids = {one.id: one.id, silent: silent, "": one.formerly}
-        said = {id: self._store.turns(self._home, self._session_id(name)) for id, name in ids.items()}
-        if said[one.id]:
+    def _agent_here(self, one: ThereDialogue, records: Sequence[Record]) -> str:
+        """The id under which some of it was said, or else, where nothing was said, that under which a block of it is."""
+        said = {name: known_there(self._store, self._home, name) for name in self._sessions_like(one.silent)}
+        if said.get(self._session_id(one.id)):
             return one.id
-        for id, turns in chain(said.items(), self._others(one.agent) if one.agent else ()):
-            if self._shares(one, turns):
-                return id
-        for id in (id for id in ids if not said[id]):
-            titles = {next(self._ids(_renamed(more, {one.id: id}))): more.draft.title for more in memories}
-            entries = self._store.get([self._home], [*titles]).values()
-            if any(entry.title and entry.title.split(STEP)[0] == titles[entry.id] for entry in entries):
-                return id
-        return one.id
+        timed = {id for id, turn in _turns(one) if turn.at} or {id for id, _ in _turns(one)[:1]}
+        for name, known in said.items():
+            if timed & known:
+                return name.removeprefix(self._session_id(""))
+        memories = [more for more in records if isinstance(more, ThereMemory) and more.draft.title]
+        blocks = [next(self._ids(one.silent + more.id.removeprefix(one.id))) for more in memories]
+        silent = not said.get(self._session_id(one.silent)) and self._store.get([self._home], blocks)
+        return one.silent if silent else one.id
 
-    def _others(self, agent: str) -> Iterator[tuple[str, list[Turn]]]:
-        """The ids of the agents of this name that are known by what was said first, and what was said."""
-        names = (head.id for head in self._store.sessions(self._home))
-        for name in (name for name in names if name.startswith(self._session_id(""))):
-            turns = self._store.turns(self._home, name)
-            if turns and name == self._session_id(id := agent_id(agent, turns[0])):
-                yield id, turns
-
-    def _shares(self, one: ThereDialogue, here: Sequence[Turn]) -> bool:
-        """Whether some of a dialogue is here; by what was said first if it has no times."""
-        known = {self._told(at, turn.text) for turn in here for at in (turn.at, None)}
-        there = [turn for turn in one.turns if turn.at] or one.turns[:1]
-        return any(self._told(turn.at, turn.text) in known for turn in there)
+    def _sessions_like(self, agent: str) -> list[str]:
+        """The sessions of the agents that have the name of this one."""
+        begin = self._session_id(agent.partition("-")[0])
+        return [head.id for head in self._store.sessions(self._home) if head.id.startswith(begin)]
 
     def _session_id(self, id_there: str) -> str:
         return clean_text(f"{self._source}:{id_there}")[:MAX_NAME_CHARS]
@@ -248,7 +225,7 @@ class Importer:
 
     def _changed(self, here: Entry, there: Entry) -> dict[str, Any]:
         """The fields of a memory that has changed there since it was imported. A change made here only stays."""
-        before, after = self._digests_of(here, there), there.metadata[_DIGEST]
+        before, after = self._digests_of(here), there.metadata[_DIGEST]
         changed = _differing(before, after)
         if here.state == "pruned" or not (changed or _is_moved(here, there)):
             return {}
@@ -292,7 +269,7 @@ class Importer:
     def _edit(self, here: Entry, there: Entry, fields: Mapping[str, Any]) -> None:
         words = there.content_hash if "text" in fields and here.state in LIVE else here.content_hash
         if words != here.content_hash and self._who_says(words):
-            if _differing(_digests(here), self._digests_of(here, there)):
+            if _differing(_digests(here), self._digests_of(here)):
                 why = "was changed here, and another memory has its new words"
                 self._skip(str(here.metadata.get(ID_THERE)), why)
             else:
@@ -317,17 +294,13 @@ class Importer:
             self._leave(here)
             self._said[(there if "text" in fields else here).content_hash] = altered(here, **fields)
 
-    def _digests_of(self, here: Entry, there: Entry) -> dict[str, str]:
-        """What the last import wrote down of a memory. Earlier releases did so of its words only; the rest is as it was
-        imported first."""
-        left, after = here.metadata.get(_DIGEST), there.metadata[_DIGEST]
+    def _digests_of(self, here: Entry) -> dict[str, str]:
+        """What the last import wrote down of a memory; where its metadata were replaced here, as it was imported first."""
+        left = here.metadata.get(_DIGEST)
         if isinstance(left, dict):
             return left
         versions = self._store.replaced(here.id)
-        found = _digests(versions[0].entry if versions else here)
-        if isinstance(left, str):
-            found["text"] = after["text"] if left == _digest(there.evidence) else left
-        return found
+        return _digests(versions[0].entry if versions else here)
 
     def _entries_of(self, record: ThereMemory, now: datetime) -> list[Entry]:
         """One entry, or one per piece of a long text, with ids that follow from the id there."""
@@ -360,12 +333,8 @@ class Importer:
     def _add(self, dialogue: ThereDialogue) -> None:
         session, now = self._session(self._session_id(dialogue.id)), self._writer.clock()
         drafts: dict[str, Draft] = {}
-        times: Counter[str] = Counter()
         when, before = dict[object, TimeLike](), dialogue.at
-        for turn in dialogue.turns:
-            words = text_hash(f"{turn.at} {turn.role} {turn.text}")
-            times[words] += 1
-            id = turn.id or f"{words}/{times[words]}"
+        for id, turn in _turns(dialogue):
             try:
                 draft = session.writer.draft(turn.role, clean_text(turn.text), speaker=turn.speaker, at=turn.at)
                 check(draft, self._scope, now)
@@ -374,8 +343,6 @@ class Importer:
             except InvalidInput as error:
                 self._skip(f"{dialogue.id}/{id}", f"{error.field}: {error.problem}")
         new = missing_turns(session, self._store, self._home, drafts)
-        if not all(turn.id for turn in dialogue.turns):
-            new = self._not_under_other_ids(new, session, drafts)
         self._counts["known"] += len(drafts) - len(new)
         self._counts["turns"] += len(new)
         self._counts["sessions"] += bool(new)
@@ -385,26 +352,6 @@ class Importer:
         head = self._store.session(self._home, session.id)
         if head is not None and head.ended_at is None and not self._dry_run:
             session.end()
-
-    def _not_under_other_ids(self, new: Sequence[Draft], session: Session, drafts: Container[str]) -> list[Draft]:
-        """Those turns that are not here under other ids either: earlier releases counted them."""
-        turns, left = session.turns(), Counter[object]()
-        entries = self._store.get([self._home], [turn.entry_id for turn in turns if turn.entry_id])
-        for turn in turns:
-            if turn.entry_id in entries and entries[turn.entry_id].metadata.get(ID_THERE) not in drafts:
-                left.update((self._told(turn.at, turn.text), self._told(None, turn.text)))
-        found = []
-        for draft in new:
-            told = self._told(draft.at, draft.text)
-            if left[told]:
-                left[told] -= 1
-            else:
-                found.append(draft)
-        return found
-
-    def _told(self, at: TimeLike, text: str) -> tuple[TimeLike, str]:
-        """What two turns must share to count as the same."""
-        return at, self._writer.scrubbing.asked(self._home)(clean_text(text))
 
 
 def _once(records: Sequence[Record]) -> list[Record]:
@@ -418,10 +365,22 @@ def _once(records: Sequence[Record]) -> list[Record]:
     ]
 
 
-def _renamed(one: ThereMemory | ThereDialogue, ids: Mapping[str, str]) -> str:
-    """The id of a record after that of its agent is replaced; an empty one stands for its former id."""
-    agent, slash, rest = one.id.partition("/")
-    return (ids[agent] + slash + rest if ids[agent] else one.formerly) if agent in ids else one.id
+def _turns(dialogue: ThereDialogue) -> list[tuple[str, ThereTurn]]:
+    """The turns of a dialogue, each under its id there, or one that follows from its words."""
+    times: Counter[str] = Counter()
+    turns = []
+    for turn in dialogue.turns:
+        words = text_hash(f"{turn.at} {turn.role} {turn.text}")
+        times[words] += 1
+        turns.append((turn.id or f"{words}/{times[words]}", turn))
+    return turns
+
+
+def _renamed(record: Record, agent: str, other: str) -> Record:
+    """A record under the id of another agent, if it is of this one."""
+    if isinstance(record, Skipped) or not record.id.startswith(agent):
+        return record
+    return replace(record, id=other + record.id.removeprefix(agent))
 
 
 def _is_moved(here: Entry, there: Entry) -> bool:

@@ -20,7 +20,6 @@ from typing import Any
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.core.lazy import regex
-from wellworn.core.values import Turn
 from wellworn.ingest.terms import text_hash
 from wellworn.ingest.validate import Draft, TimeLike, as_time
 from wellworn.ops.files import files_in, open_plain, read_text
@@ -40,8 +39,6 @@ class ThereMemory:
     id: str
     draft: Draft
     owner: str | None = None
-    formerly: str = ""
-    """Its id in earlier releases."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,10 +62,9 @@ class ThereDialogue:
     turns: Sequence[ThereTurn]
     at: TimeLike = None
     owner: str | None = None
-    formerly: str = ""
-    """Its id in earlier releases. Ids of memories that go with the dialogue begin with its id and a slash."""
-    agent: str = ""
-    """The name of the agent, where only what was said tells which one of this name it is."""
+    silent: str = ""
+    """The id of an agent until something is said, where what was said first tells it from others of its name: all these
+    ids begin alike, up to a dash. Ids of memories that go with the dialogue begin with its id and a slash."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -446,7 +442,8 @@ def _letta_agent(agent: Plain, shared: Mapping[str, Plain]) -> tuple[str, list[R
             why = f"a message of the {role} without words to a person"
             records.append(Skipped(where=f"{name}/{message.get('id') or number}", why=why))
     called, made = str(agent.get("name")), agent.get("created_at")
-    own = agent_id(called, made or (turns[0] if turns else name))
+    silent = _agent_id(called, name)
+    own = _agent_id(called, made or f"{turns[0].at} {turns[0].text}") if made or turns else silent
     listed = agent.get("core_memory") or [shared[id] for id in _tags(agent.get("block_ids")) if id in shared]
     for block in _listed(listed, where="Letta"):
         label, text = str(block.get("label")), str(block.get("value") or "")
@@ -454,21 +451,18 @@ def _letta_agent(agent: Plain, shared: Mapping[str, Plain]) -> tuple[str, list[R
             records.append(Skipped(where=f"{name}/{label}", why="what the agent is told about itself"))
             continue
         draft = Draft(text=text, title=label, at=_time(block.get("updated_at")))
-        old = str(block.get("id") or f"{name}/{label}")
-        records.append(ThereMemory(id=f"{own}/{label}", draft=draft, formerly=old))
+        records.append(ThereMemory(id=f"{own}/{label}", draft=draft))
     for passage in _listed(agent.get("archival_memory") or [], where="Letta"):
         one = _passage(passage)
-        records.append(replace(one, id=f"{own}/{one.id}", formerly=one.id))
+        records.append(replace(one, id=f"{own}/{one.id}"))
     if turns or any(isinstance(one, ThereMemory) for one in records):
-        alike = "" if made else called
-        records.append(ThereDialogue(id=own, turns=turns, at=_time(made), formerly=name, agent=alike))
+        records.append(ThereDialogue(id=own, turns=turns, at=_time(made), silent="" if made else silent))
     return own, records
 
 
-def agent_id(name: str, since: object) -> str:
+def _agent_id(name: str, since: object) -> str:
     """The id of an agent of Letta, from its name and when it was made, what was said first, or its id in the file."""
-    first = f"{since.at} {since.text}" if isinstance(since, ThereTurn | Turn) else since
-    return text_hash(f"{name} {first}")[:16]
+    return f"{text_hash(name)[:8]}-{text_hash(str(since))[:16]}"
 
 
 def _passage(passage: Plain) -> ThereMemory:
@@ -519,7 +513,7 @@ def read_notes(path: Path) -> Iterator[Record]:
             continue
         times = [_time(str(value)) for key in ("created", "date") if (value := (front or {}).get(key))]
         draft = Draft(text=note.text, title=note.title, tags=note.tags, at=next((one for one in times if one), None))
-        yield ThereMemory(id=f"{path.resolve().name}:{name}", draft=draft, formerly=name)
+        yield ThereMemory(id=f"{path.resolve().name}:{name}", draft=draft)
 
 
 READERS: Mapping[str, tuple[str, Reader]] = {
