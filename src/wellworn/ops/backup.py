@@ -56,8 +56,8 @@ class Backup:
     """Of the database."""
     sha256: str
     encrypted: bool
-    store: str = ""
-    """Tells the file from others of its name: a hash of where it lies. Empty in backups of older releases."""
+    store: str
+    """Tells the file from others of its name: a hash of where it lies."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,8 +111,7 @@ def create(
     if keep is not None and keep < 1:
         raise InvalidInput("keep", f"{keep} would keep none", "give at least 1")
     named = [one for one in list_backups(folder) if one.name == name]
-    shared = not _is_own(folder, place) and any(one.store not in ("", hash_of(place)) for one in named)
-    before = [one for one in list_backups(folder, place) if one.store or not shared]
+    before = list_backups(folder, place)
     if every is not None and before and now - before[0].created_at < every:
         return BackedUp(made=None, kept=len(before))
     try:
@@ -151,8 +150,8 @@ def list_backups(folder: Path, of: str | Path | None = None) -> list[Backup]:
         except (TransferError, OSError):
             continue
     if of is not None:
-        own, places, name = _is_own(folder, of), ("", hash_of(of)), name_of(of)
-        found = [one for one in found if one.name == name and (own or one.store in places)]
+        own, store, name = _is_own(folder, of), hash_of(of), name_of(of)
+        found = [one for one in found if one.name == name and (own or one.store == store)]
     return sorted(found, key=lambda one: one.created_at, reverse=True)
 
 
