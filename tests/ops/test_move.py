@@ -198,16 +198,6 @@ def test_a_move_brings_back_neither_what_was_forgotten_nor_a_key(tmp_path: Path)
         assert not other.get(None, [gone])
 
 
-def test_a_move_that_an_older_release_made_is_not_made_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with lived("here.db") as here, Memory("there.db", embedder="hash") as there:
-        brought(here, there)
-        store = there.engine.store
-        put(store, replace(make_record("here.db", kind="moved", body={"after": 9}), partition=None, tenant="default"))
-        assert brought(here, there).records == 0
-        assert len(store.records(RecordFilter(kinds=["event"], states=["seen"]))) == 1
-
-
 def test_what_was_learned_arrives_under_every_profile(tmp_path: Path) -> None:
     other = replace(PROFILES["default"], name="other")
     lived(tmp_path / "a.db").close()

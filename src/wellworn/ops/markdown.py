@@ -182,7 +182,6 @@ def entry_in(front: Mapping[str, Any], body: str, name: str) -> tuple[Entry, lis
     """The entry of a file with its outgoing links; fields that someone took out have their usual values."""
     values = {"evidence": body, "source": "import", **front, "text": body}
     version = values.pop(_mark(front) or MARK, None)
-    values.pop("sum", None)  # earlier releases wrote one
     if version != VERSION:
         raise TransferError(f"{name} is of export version {version!r}; this release reads version {VERSION}")
     links = values.pop("links", {})

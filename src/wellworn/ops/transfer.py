@@ -133,8 +133,8 @@ def _checked_format(format: str | None) -> str | None:
 # -- moving to another engine ------------------------------------------------------------------------------------------
 
 PAGE = 500
-_NOT_COPIED = frozenset({RECALL, OUTCOME, POLICY, "moved", "index_file"})
-"""Kinds that the export carries, that are made anew, that older releases left, or that tell of files of the source."""
+_NOT_COPIED = frozenset({RECALL, OUTCOME, POLICY, "index_file"})
+"""Kinds that the export carries, that are made anew, or that tell of files of the source."""
 
 
 @dataclass(frozen=True, kw_only=True)
