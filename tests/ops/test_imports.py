@@ -292,7 +292,9 @@ def test_agents_of_letta_stay_apart_and_a_newer_file_of_one_changes_it(ada: Memo
         ada.admin.import_from("letta", saved(tmp_path / "both.af", both))
 
 
-@pytest.mark.parametrize(("scrubber", "made"), [("off", "2024-12-01"), ("strict", "2024-12-01"), ("off", None)])
+@pytest.mark.parametrize(
+    ("scrubber", "made"), [("off", "2024-12-01"), ("strict", "2024-12-01"), ("off", None), ("strict", None)]
+)
 def test_a_newer_file_of_an_agent_that_begins_later_adds_what_is_new(
     tmp_path: Path, scrubber: str, made: str | None
 ) -> None:
