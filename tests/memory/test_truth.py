@@ -1035,3 +1035,19 @@ def test_another_fact_of_a_forgotten_turn_replaces_nothing() -> None:
         assert paris
         ada.forget(paris, turns=True)
         assert {one.state for one in ada.entries(state=["active", "superseded"]) if "Berlin" in one.text} == {"active"}
+
+
+def test_what_held_in_a_month_is_asked_for() -> None:
+    with Memory(":memory:") as mem:
+        ada = mem.for_user("ada")
+        for at, text in {
+            "2024-03-01": "I live in Leeds.",
+            "2024-08-01": "I moved to York last week.",
+            "2025-02-01": "I moved to Hull last week.",
+            "2024-07-02": "I bought a red canoe last month.",
+        }.items():
+            ada.session(at).add("user", text, at=at)
+        assert ada.recall("Where did I live in May 2024?")[0].text == "I live in Leeds."
+        assert ada.recall("Where was I living in November 2024?")[0].text == "I moved to York last week."
+        assert ada.recall("Where did I live in May 2034?")[0].text == "I moved to Hull last week."
+        assert ada.recall("What did I buy in June 2024?")[0].text == "I bought a red canoe last month."

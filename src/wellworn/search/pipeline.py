@@ -38,7 +38,16 @@ from wellworn.search.filters import Filters
 from wellworn.search.profiles import PROFILES, Profile
 from wellworn.search.ram import RAM_MB, Ram
 from wellworn.search.score import FACTORS, FEATURES, Ranked, Values, confidence_of, diversify, factors, features
-from wellworn.search.truth import by_whom, newer_first, noted_first, on_topic, own_first, settle, specific_first
+from wellworn.search.truth import (
+    by_whom,
+    moment_asked,
+    newer_first,
+    noted_first,
+    on_topic,
+    own_first,
+    settle,
+    specific_first,
+)
 from wellworn.store.port import Store
 
 if TYPE_CHECKING:
@@ -218,7 +227,7 @@ class Searcher:
         return ranked, searched, seen
 
     def _bounds(self, ask: _Ask, bank: Bank, partitions: Sequence[Partition]) -> Bounds:
-        moment = ask.filters.as_of or self._clock()
+        moment = ask.filters.as_of or min(self._clock(), moment_asked(ask.query) or self._clock())
         live = bank.live(moment, outdated=read_question(ask.query).about_past)
         wanted = bank.wanted(ask.filters, self._store, [partition.layer for partition in partitions])
         return filled(

@@ -7,11 +7,14 @@ was replaced stays, marked. What replaces what is found in `replaced`, when it i
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
 from wellworn.core.clock import to_micros
+from wellworn.core.lazy import regex
 from wellworn.core.values import READ_BY_MODEL
 from wellworn.ingest.replaces import SURE, leaves, may_follow
 from wellworn.ingest.statement import Statement, about_another, agreement, read
@@ -71,9 +74,17 @@ LAYER_ROWS, SAME_TOPIC, SAME_TOPIC_SHARE, CLOSE_SHARE = 15, 0.4, 0.5, 0.85
 layer needs half the other's score to stand above it, else nearly all of it."""
 SAME_TIME = 12 * 3_600_000_000
 """Microseconds between two things that are told at one time."""
+LIKELY = 0.5
+"""The probability from which on a question asks for something of which one has one at a time."""
 TIE = 1e-3
 _SURELY = math.log1p(1 / FAINT)
 _WAS = frozenset({"did", "was", "were", "had", "ever", "once", "first"})
+_HELD = regex(
+    r"\b(?:was|were) (?:my|our|i|we)\b|\b(?:did|had) (?:i|we) (?:live|work|have|own|use|drive|rent|eat|drink|study|earn"
+    r"|weigh|prefer|like|attend|stay|belong|train|bank|play)\b",
+    re.I,
+)
+"""Asks what was so, not what was done."""
 _BY_MODEL = source_code(READ_BY_MODEL)
 
 
@@ -237,6 +248,20 @@ def _part_asked_for(asked: Statement, text: str) -> Statement:
 def asks_past(query: str) -> bool:
     """Whether a question asks for what was."""
     return read_question(query).about_past or not _WAS.isdisjoint(words(query))
+
+
+def moment_asked(query: str) -> datetime | None:
+    """The end of the month or day that a question about oneself names, where it asks what held then: "Where did I live in May
+    2024?". What one did then may have been told later."""
+    dates = read_question(query).dates
+    if len(dates) != 1 or (year := dates[0].year) is None or not _HELD.search(query):
+        return None
+    asked = read(query.rstrip("?"))
+    if not asked.of_speaker or asked.others or float(asked.topics @ topics().single) < LIKELY:
+        return None
+    month, day, _ = dates[0]
+    last = datetime(year, month, 1, tzinfo=UTC) + timedelta(days=31)
+    return last.replace(day=1) if day is None else datetime(year, month, min(day, 28), tzinfo=UTC) + timedelta(days=1)
 
 
 def _asks_what_is(context: SearchContext) -> bool:
