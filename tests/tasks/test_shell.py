@@ -135,6 +135,34 @@ def test_what_programs_print_when_they_fail(output: str) -> None:
     assert read_output(output) is False
 
 
+@pytest.mark.parametrize(
+    ("command", "output", "outcome"),
+    [
+        ("dotnet test 2>&1 | tail -3", "Failed!  - Failed:     2, Passed:   140, Skipped:     0", "unsure"),
+        ("npx vitest run | tail -3", "      Tests  2 failed | 186 passed (188)", "failure"),
+        ("mvn verify | tail -20", "[INFO] BUILD FAILURE", "unsure"),
+        ("npx tsc --noEmit | head", "src/app.ts(12,5): error TS2322: Type 'string' is not assignable.", "unsure"),
+        ("go build ./... 2>&1 | head", "# app/api\napi/h.go:12:3: undefined: foo", "unsure"),
+        ("terraform apply 2>&1 | tail -8", "│ Error: creating S3 Bucket (audit): BucketAlreadyExists", "unsure"),
+        ("mysql app < m.sql || true", "ERROR 1054 (42S22) at line 1: Unknown column 'x'", "unsure"),
+        ("ansible-playbook site.yml | tail -1", "web1 : ok=4 changed=1 unreachable=0 failed=1", "unsure"),
+        ("psql -f m.sql", 'psql:m.sql:3: ERROR:  column "x" does not exist', "unsure"),
+        ("dotnet test | tail -3", "Passed!  - Failed:     0, Passed:   142, Skipped:     0", "success"),
+        ("npm test | tail", "Error: Uncaught [Error: boom]\n      Tests  188 passed (188)", "success"),
+        ("ctest | tail -2", "100% tests passed, 0 tests failed out of 50", "success"),
+        ("npm run build | tail -2", "dist/assets/error-page.js  3 kB\n✓ built in 8.21s", "success"),
+        ("git commit -m x; git log --oneline | head -1", "3af21c9 Fix the error of a failed login", "success"),
+        ("npm test", "Error: Uncaught [Error: boom]", "success"),
+    ],
+)
+def test_an_exit_code_that_is_not_the_programs_own_needs_an_output_without_failures(
+    command: str, output: str, outcome: str
+) -> None:
+    assert judge(trajectory_of({"query": "Get it done", "steps": [ran(command, 0, output)]})).outcome == outcome
+    again = [ran(command.split(" |")[0], 1, "it failed"), EDIT, ran(command, 0, output), ran("git push", 0)]
+    assert judge(trajectory_of({"query": "Get it done", "steps": again})).success == (outcome == "success")
+
+
 FAILED = {
     "a build, then a look": [ran("make", 2), ran("ls", 0, "a b")],
     "tests, then a look": [ran("pytest", 1, "1 failed, 2 passed in 0.1s"), ran("cat a.py", 0, "x")],

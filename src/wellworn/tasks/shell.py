@@ -58,11 +58,11 @@ _SOME = r"[1-9]\d*"
 _SUMMARY = rf"""
       ^=*\ ?(?:\d+\ \w+,\ )*{_SOME}\ (?:failed|errors?)\b.*\bin\ [\d.]+\ ?m?s   # pytest
     | ^FAILED\ \((?:failures|errors)={_SOME}                           # unittest
-    | ^Tests?:\ .*\b{_SOME}\ failed                                    # jest, vitest
+    | ^\s*Tests?:?\ +(?:\d+\ \w+(?:,|\ \|)\ )*{_SOME}\ failed             # jest, vitest
     | ^\s*{_SOME}\ failing\b                                           # mocha
     | ^test\ result:\ FAILED                                           # cargo
     | ^(?:---\ FAIL:|FAIL\t)                                           # go
-    | ^Tests\ run:.*(?:Failures|Errors):\ {_SOME}                      # junit
+    | ^(?:\[\w+\]\ )?Tests\ run:.*(?:Failures|Errors):\ {_SOME}          # junit
     | ^\d+\ examples?,\ {_SOME}\ failures?                             # rspec
     | ^not\ ok\ \d+                                                    # TAP
     | ^Found\ {_SOME}\ errors?\b                                       # mypy, ruff, tsc
@@ -81,21 +81,29 @@ _REFUSED = regex(
     """,
     re.MULTILINE | re.VERBOSE | re.IGNORECASE,
 )
-_PASSED = regex(
-    rf"""
+_TESTED = rf"""
       ^=*\ ?{_SOME}\ passed\b.*\bin\ [\d.]+\ ?m?s
     | ^Ran\ {_SOME}\ tests?\ in\ [\d.]+s\s+^OK\b
-    | ^Tests?:\ .*\b{_SOME}\ passed
+    | ^\s*Tests?:?\ +(?:\d+\ \w+(?:,|\ \|)\ )*{_SOME}\ passed
     | ^\s*{_SOME}\ passing\b
-    | ^test\ result:\ ok\.
+    | ^test\ result:\ ok\.\ {_SOME}\ passed
     | ^ok\ \ ?\t
-    | ^Tests\ run:\ {_SOME},\ Failures:\ 0,\ Errors:\ 0
+    | ^(?:\[\w+\]\ )?Tests\ run:\ {_SOME},\ Failures:\ 0,\ Errors:\ 0
     | ^{_SOME}\ examples?,\ (?:0|no)\ failures?
-    | ^Success:\ no\ issues\ found
-    | ^BUILD\ SUCCESS
-    """,
-    re.MULTILINE | re.VERBOSE,
+"""
+_PASSED = regex(rf"{_TESTED} | ^Success:\ no\ issues\ found | ^BUILD\ SUCCESS", re.MULTILINE | re.VERBOSE)
+_HIDES = regex(r"\||;|\bpsql\b")
+"""A pipe, `||` and `;` put another exit code in the place of the program's own; `psql -f` goes on after an error."""
+_NO_FAILURE = regex(
+    r"(?<![=\w])(?:0|no) (?:\w+ )?(?:fail\w*|errors?|issues?|problems?)\b|\b(?:fail\w*|errors?)\s*[:=]\s*0\b",
+    re.IGNORECASE,
 )
+_OF_FAILURE = regex(
+    r"(?<![\w./-])(?:errors?|fail(?:s|ed|ing|ures?)?|fatal|undefined|undeclared|cannot|could not|unable|timed out)"
+    r"(?![\w/-]|\.\w)",
+    re.IGNORECASE,
+)
+_SAYS_FAILED = regex(r"^\W*(?:\S+ )?(?:error|fatal|failed)\b|\bfailed=[1-9]", re.IGNORECASE | re.MULTILINE)
 
 _FINDINGS = regex(
     rf"{_SUMMARY} | ^[^\s:()]+\.\w+(?::\d+(?::\d+)?|\(\d+,\d+\)):\s | ^\s*-->\ \S+:\d+", re.MULTILINE | re.VERBOSE
@@ -148,6 +156,18 @@ def read_output(output: str) -> bool | None:
     Reads only lines that test runners, compilers and shells print themselves.
     """
     return False if _REFUSED.search(output[-TAIL_CHARS:].rstrip()) else read_checks(output)
+
+
+def belied(command: str, output: str) -> bool:
+    """Whether an exit code of 0 says nothing because it can be that of another program and the output speaks of a failure.
+
+    Of a test, a linter or a compiler any word of failure counts; of others, such as `git log`, only one that begins a line.
+    """
+    if not _HIDES.search(_bare(command)) or all(map(looks, programs(command))):
+        return False
+    tail = _NO_FAILURE.sub("", output[-TAIL_CHARS:])
+    speaks = _SAYS_FAILED if checks(command) is None else _OF_FAILURE
+    return read_checks(output) is not True and speaks.search(tail) is not None
 
 
 def checks(command: str) -> frozenset[str] | None:

@@ -21,7 +21,7 @@ from wellworn.core.lazy import regex
 from wellworn.core.plain import from_plain
 from wellworn.core.wellformed import well_formed
 from wellworn.ingest.utterance import by_program
-from wellworn.tasks.shell import read_output
+from wellworn.tasks.shell import belied, read_output
 
 MAX_STEPS = 400
 MAX_STEP_CHARS = 4_000
@@ -84,7 +84,12 @@ class Step:
     @property
     def said_ok(self) -> bool:
         """Whether something says that it worked, which is more than not failing."""
-        return not self.failed and (self.ok is True or self.exit_code == 0)
+        return not self.failed and (self.ok is True or self.exit_code == 0) and not self.belied
+
+    @property
+    def belied(self) -> bool:
+        """Whether the output of a command speaks against its exit code, which is not its own."""
+        return bool(self.command) and belied(self.command, self.result)
 
     @property
     def call(self) -> str:
