@@ -163,6 +163,14 @@ def test_trying_again_until_it_works_is_no_loop_and_doing_needs_no_answer() -> N
     assert judge(tried(busy, wait, busy)).teaches
 
 
+def test_a_tool_that_was_called_right_in_the_end_is_no_failure() -> None:
+    """Or the right call becomes a guardrail."""
+    wrong, right = ({"tool": "refund", "args": {"amount": amount}} for amount in (59.9, 5990))
+    steps = [{**wrong, "error": "must be in cents"}, {**right, "result": '{"refund_id": "rf_1"}'}]
+    assert judge(tried(*steps, output="Refunded.")).outcome == "unsure"
+    assert judge(tried(*steps, {"tool": "notify", "error": "no such user"}, output="Refunded.")).outcome == "failure"
+
+
 _steps = st.fixed_dictionaries(
     {"tool": st.sampled_from(["search", "Finish", "edit", ""]), "text": st.text(max_size=20)},
     optional={"result": st.sampled_from([RIGHT, WRONG, "x"]), "error": st.just("e"), "ok": st.booleans()},

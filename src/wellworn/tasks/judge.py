@@ -253,13 +253,14 @@ def left_undone(trajectory: Trajectory) -> list[Step]:
 
 
 def _failure_signs(trajectory: Trajectory, calls: Sequence[Step]) -> Iterator[Sign]:
-    """Errors: the last one, those that were never overcome, and that there were any."""
+    """Errors: the last one, those that were never overcome, and where things were only looked up that there were any."""
     left = left_undone(trajectory)
     if left and calls[-1].failed:
         yield (-0.9, f"the last call failed: {calls[-1].line}")
     for step in {attempted(step): step for step in left}.values():
         yield (-0.7, f"it failed and never worked afterwards: {step.call}")
-    if any(step.failed and not answers_no(step) for step in calls) and not any(step.said_ok for step in calls):
+    failed = calls if all(map(only_looks, calls)) else [trajectory.steps[place] for place in unresolved(trajectory)]
+    if any(step.failed and not answers_no(step) for step in failed) and not any(step.said_ok for step in calls):
         yield (-0.4, "calls failed on the way, and none says that it worked")
 
 
