@@ -90,6 +90,14 @@ def test_anything_but_a_sure_yes_is_a_failure(answer: str) -> None:
     assert not read_verdict(answer, by="m").success
 
 
+def test_a_yes_that_is_not_sure_teaches_nothing() -> None:
+    assert [read_verdict(f'{{"success": true, "confidence": {sure}}}', by="m").outcome for sure in (0.0, 0.3, 0.9)] == [
+        "unsure",
+        "unsure",
+        "success",
+    ]
+
+
 @given(st.text())
 def test_whatever_a_model_writes_is_a_verdict_or_unreadable(answer: str) -> None:
     with contextlib.suppress(ReplyUnreadable):
