@@ -163,6 +163,26 @@ def test_an_exit_code_that_is_not_the_programs_own_needs_an_output_without_failu
     assert judge(trajectory_of({"query": "Get it done", "steps": again})).success == (outcome == "success")
 
 
+@pytest.mark.parametrize(
+    ("failed", "worked", "success"),
+    [
+        ("git rebase origin/main", "git rebase --abort", False),
+        ("kubectl apply -f x.yaml", "kubectl apply -f x.yaml --dry-run=client", False),
+        ("terraform apply", "terraform apply --help", False),
+        ("git commit -m x", "git commit --no-verify -m x", False),
+        ("pytest -q", "pytest -q --deselect tests/a.py::t", False),
+        ("pytest -q", "pytest -q -k 'not t'", False),
+        ("npm publish --dry-run", "npm publish --dry-run --tag next", True),
+        ("pip install x", "pip install --ignore-installed x", True),
+        ("pytest -q", "pytest -q -k parser", True),
+    ],
+)
+def test_a_command_that_does_less_makes_nothing_good(failed: str, worked: str, success: bool) -> None:
+    work = trajectory_of({"query": "Get it done", "steps": [ran(failed, 1, "it failed"), EDIT, ran(worked, 0, "done")]})
+    assert judge(work).success == success
+    assert success or not any(item.kind == "strategy" for item in distill([(work, judge(work))]).items)
+
+
 FAILED = {
     "a build, then a look": [ran("make", 2), ran("ls", 0, "a b")],
     "tests, then a look": [ran("pytest", 1, "1 failed, 2 passed in 0.1s"), ran("cat a.py", 0, "x")],

@@ -121,7 +121,7 @@ def same_attempt(one: Step, other: Step) -> bool:
 def _makes_good(worked: Step, failed: Step, between: Sequence[Step]) -> bool:
     """Whether a call that worked does what another failed to do. One that never ran changed nothing: another can stand
     in for it. What a check found is mended when another check of its kind holds after something was done about it."""
-    if worked.belied:
+    if worked.belied or shell.does_less(worked.command, failed.command):
         return False
     if same_attempt(failed, worked):
         return True

@@ -138,6 +138,11 @@ last but one usually does all."""
 _KINDS = {"types": ("lints", "builds")}
 _WRITES = regex(r"(?<![\d&<>-])>>?(?![>&=(])\s*(?!/dev/)[\w./~$-]|\b(?:sed|perl) (?:-\S+ )*-\w*i|\btee\b")
 
+_LESS = regex(
+    r"(?<!\S)(?:--(?:abort|quit|help|version|dry-run|no-verify|deselect|ignore|exclude|skip)|-DskipTests|-k ?['\"]?not)(?![\w-])"
+)
+"""Options with which a command undoes, tries out or leaves out what it is for."""
+
 Program = tuple[str, ...]
 """A program, with its sub-command or script where it has one."""
 
@@ -196,6 +201,11 @@ def checks_as_much(command: str, other: str) -> bool:
     if not does or not meant:
         return False
     return "all" in does or meant <= does
+
+
+def does_less(command: str, other: str) -> bool:
+    """Whether a command has an option to do less than its name says that another has not."""
+    return not set(_LESS.findall(command)) <= set(_LESS.findall(other))
 
 
 def writes(command: str) -> bool:
