@@ -198,6 +198,26 @@ FAILED = {
     ],
 }
 UNSURE = {
+    "other tests": [
+        ran("pytest tests/a", 1, "1 failed in 0.1s"),
+        EDIT,
+        ran("pytest tests/b -q", 0, "3 passed in 0.1s"),
+    ],
+    "the change put away": [
+        ran("pytest", 1, "1 failed in 0.1s"),
+        ran("git stash", 0),
+        ran("pytest", 0, "3 passed in 0.1s"),
+    ],
+    "never ready": [
+        ran("kubectl apply -f x.yaml", 0, "configured"),
+        ran("kubectl rollout status deploy/x", 1, "error: timed out waiting for the condition"),
+        ran("kubectl get pods", 0, "x-7d9 0/1 CrashLoopBackOff"),
+    ],
+    "never ready, rolled back": [
+        ran("kubectl apply -f x.yaml", 0, "configured"),
+        ran("kubectl rollout status deploy/x", 1, "error: timed out waiting for the condition"),
+        ran("kubectl rollout undo deploy/x", 0, "rolled back"),
+    ],
     "only looking": [ran("ls", 0), ran("cat x", 0)],
     "another sub-command": [ran("docker build .", 1), ran("docker pull x", 0)],
     "another script": [ran("python migrate.py", 1), ran("python hello.py", 0, "hi")],
@@ -207,6 +227,28 @@ UNSURE = {
 WORKED = {
     "the same again": [ran("git push", 1), ran("git pull --rebase", 0), ran("git push", 0)],
     "tests after the change": [ran("pytest", 1, "1 failed in 0.1s"), EDIT, ran("pytest", 0, "3 passed in 0.1s")],
+    "more tests": [ran("go test ./a", 1, "FAIL\ta\t0.1s"), EDIT, ran("go test ./...", 0, "ok  \ta\t0.1s")],
+    "fewer tests": [
+        ran("pytest tests/", 1, "1 failed in 0.1s"),
+        EDIT,
+        ran("pytest tests/a.py::t", 0, "1 passed in 0.1s"),
+    ],
+    "put away, then mended": [
+        ran("pytest", 1, "1 failed in 0.1s"),
+        ran("git checkout a.py", 0),
+        EDIT,
+        ran("pytest", 0, "3 passed in 0.1s"),
+    ],
+    "ready at last": [
+        ran("kubectl apply -f x.yaml", 0, "configured"),
+        ran("kubectl rollout status deploy/x", 1, "error: timed out waiting for the condition"),
+        ran("kubectl rollout status deploy/x", 0, "successfully rolled out"),
+    ],
+    "a look at what is not there": [
+        ran("pytest", 0, "3 passed in 0.1s"),
+        ran("cat x", 1, "cat: x: No such file or directory"),
+        ran("git diff --stat", 0, "a.py"),
+    ],
     "nothing found, then done": [ran("grep foo a", 1), ran("git commit -m x", 0)],
 }
 

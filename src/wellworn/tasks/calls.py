@@ -123,6 +123,11 @@ def _makes_good(worked: Step, failed: Step, between: Sequence[Step]) -> bool:
     in for it. What a check found is mended when another check of its kind holds after something was done about it."""
     if worked.belied or shell.does_less(worked.command, failed.command):
         return False
+    if is_check(failed) and is_finding(failed):
+        done = [step.command for step in (*between, worked) if changes(step) or (_did(step) and not is_check(step))]
+        put_away = shell.undoes(worked.command) or (done and shell.undoes(done[-1]))
+        if put_away or shell.checks_elsewhere(worked.command, failed.command):
+            return False
     if same_attempt(failed, worked):
         return True
     if not worked.command or not _did(worked):

@@ -27,8 +27,18 @@ from wellworn.core.lazy import regex
 from wellworn.core.wellformed import one_line
 from wellworn.models.port import Model, Request, read_prompt
 from wellworn.models.structured import read_json
-from wellworn.tasks.calls import answers_no, attempted, changes, holds, is_check, only_looks, turnarounds, unresolved
-from wellworn.tasks.shell import read_checks
+from wellworn.tasks.calls import (
+    answers_no,
+    attempted,
+    changes,
+    holds,
+    is_check,
+    is_refused,
+    only_looks,
+    turnarounds,
+    unresolved,
+)
+from wellworn.tasks.shell import read_checks, undoes
 from wellworn.tasks.trajectory import Step, Trajectory
 
 JUDGE_TOKENS = 512
@@ -246,10 +256,22 @@ def does(trajectory: Trajectory) -> bool:
 
 
 def left_undone(trajectory: Trajectory) -> list[Step]:
-    """Calls that failed and never worked afterwards, without those that handed in or, where commands are run, only looked."""
-    left = [trajectory.steps[place] for place in unresolved(trajectory)]
-    runs = any(step.command for step in trajectory.steps)
-    return [step for step in left if not _ENDING.match(step.action) and not (runs and only_looks(step))]
+    """Calls that failed and never worked afterwards, without those that handed in or, where commands are run, only looked:
+    unless a command shows after the last one that did something that this did not work."""
+    steps = trajectory.steps
+    runs = any(step.command for step in steps)
+    did = [place for place, step in enumerate(steps) if not only_looks(step) and not undoes(step.command)]
+    return [
+        steps[place]
+        for place in unresolved(trajectory)
+        if not _ENDING.match(steps[place].action)
+        and not (runs and only_looks(steps[place]) and not (did and place > did[-1] and _shows_failure(steps[place])))
+    ]
+
+
+def _shows_failure(step: Step) -> bool:
+    """Whether a command that looked failed because of what there is, such as a deployment that never became ready."""
+    return bool(step.command) and not answers_no(step) and not is_refused(step)
 
 
 def _failure_signs(trajectory: Trajectory, calls: Sequence[Step]) -> Iterator[Sign]:

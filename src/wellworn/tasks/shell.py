@@ -143,6 +143,10 @@ _LESS = regex(
 )
 """Options with which a command undoes, tries out or leaves out what it is for."""
 
+_UNDOES = regex(
+    r"\bgit (?:-\S+ )*(?:stash(?! (?:pop|apply))|checkout|switch|reset|restore)\b|\brollout undo\b|\brollback\b"
+)
+
 Program = tuple[str, ...]
 """A program, with its sub-command or script where it has one."""
 
@@ -206,6 +210,25 @@ def checks_as_much(command: str, other: str) -> bool:
 def does_less(command: str, other: str) -> bool:
     """Whether a command has an option to do less than its name says that another has not."""
     return not set(_LESS.findall(command)) <= set(_LESS.findall(other))
+
+
+def checks_elsewhere(command: str, other: str) -> bool:
+    """Whether two checks name files or folders, and none of the one lies within, or holds, one of the other."""
+    places, others = _places(command), _places(other)
+    related = (a.startswith(b) or b.startswith(a) or a.endswith(b) or b.endswith(a) for a in places for b in others)
+    return bool(places and others) and not any(related)
+
+
+def _places(command: str) -> set[str]:
+    """What the checks of a command are about, as far as that looks like a path."""
+    parts = [part.split() for part in _CHAIN.split(_bare(command)) if checks(part) is not None]
+    words = [word for part in parts for word in takewhile(lambda word: not _REDIRECTS.match(word), part[1:])]
+    return {word.strip("./") for word in words if not word.startswith("-") and ("/" in word or "." in word)}
+
+
+def undoes(command: str) -> bool:
+    """Whether a command puts changes away or goes back to an earlier state."""
+    return _UNDOES.search(_bare(command)) is not None
 
 
 def writes(command: str) -> bool:
