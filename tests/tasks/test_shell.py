@@ -164,6 +164,32 @@ def test_an_exit_code_that_is_not_the_programs_own_needs_an_output_without_failu
 
 
 @pytest.mark.parametrize(
+    ("command", "output", "success"),
+    [
+        ("pytest -q", "9 skipped in 0.03s", False),
+        ("pytest -k x | tail -1", "=== 12 deselected in 0.02s ===", False),
+        ("go test ./...", "?   \tapp\t[no test files]", False),
+        ("go test -run X ./...", "ok  \tapp\t0.1s [no tests to run]", False),
+        ("cargo test foo", "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 18 filtered out", False),
+        ("python -m unittest", "Ran 0 tests in 0.000s\n\nOK", False),
+        ("npx jest --passWithNoTests x", "No tests found, exiting with code 0", False),
+        ("make test", "make: Nothing to be done for 'test'.", False),
+        ("./gradlew test", "> Task :test NO-SOURCE\nBUILD SUCCESSFUL in 1s", False),
+        ("mvn test -DskipTests", "[INFO] Tests are skipped.\n[INFO] BUILD SUCCESS", False),
+        ("npx vitest run", "      Tests  12 skipped (12)", False),
+        ("bundle exec rspec", "0 examples, 0 failures", False),
+        ("cargo test", "test result: ok. 18 passed; 0 failed\n\nrunning 0 tests\n\ntest result: ok. 0 passed", True),
+        ("go test ./...", "?   \tapp\t[no test files]\nok  \tapp/api\t0.1s", True),
+        ("./gradlew test", "> Task :a:test NO-SOURCE\n> Task :b:test\nBUILD SUCCESSFUL in 1s", True),
+        ("npx jest", "Tests:       2 skipped, 12 passed, 14 total", True),
+        ("make", "make: Nothing to be done for 'all'.", True),
+    ],
+)
+def test_a_run_of_no_test_proves_nothing(command: str, output: str, success: bool) -> None:
+    assert judge(trajectory_of({"query": "Get it done", "steps": [EDIT, ran(command, 0, output)]})).success == success
+
+
+@pytest.mark.parametrize(
     ("failed", "worked", "success"),
     [
         ("git rebase origin/main", "git rebase --abort", False),

@@ -243,7 +243,7 @@ def _check_signs(trajectory: Trajectory) -> Iterator[Sign]:
     changed = any(map(changes, steps[place + 1 :]))
     if not passed:
         yield (-0.8 if changed else -2.0, f"its output says that it failed: {steps[place].call}")
-    elif not changed and trajectory.trusted:  # strangers can write such a line too
+    elif not changed and not steps[place].belied and trajectory.trusted:  # strangers can write such a line too
         yield (1.4, f"its output says that the checks hold: {steps[place].call}")
 
 

@@ -87,11 +87,21 @@ _TESTED = rf"""
     | ^\s*Tests?:?\ +(?:\d+\ \w+(?:,|\ \|)\ )*{_SOME}\ passed
     | ^\s*{_SOME}\ passing\b
     | ^test\ result:\ ok\.\ {_SOME}\ passed
-    | ^ok\ \ ?\t
+    | ^ok\ \ ?\t(?!.*\[no\ tests)
     | ^(?:\[\w+\]\ )?Tests\ run:\ {_SOME},\ Failures:\ 0,\ Errors:\ 0
     | ^{_SOME}\ examples?,\ (?:0|no)\ failures?
 """
+_RAN = regex(_TESTED, re.MULTILINE | re.VERBOSE)
 _PASSED = regex(rf"{_TESTED} | ^Success:\ no\ issues\ found | ^BUILD\ SUCCESS", re.MULTILINE | re.VERBOSE)
+_NOTHING = regex(
+    r"""
+      \bno\ tests?\b(?!\ (?:fail|err)) | \b(?:ran|running|executed)\ 0\ tests\b | ^0\ (?:tests|examples)\b | \bok\.\ 0\ passed\b
+    | ^=*\ ?(?:\d+\ (?:skipped|deselected|warnings?)(?:,\ )?)+\ in\  | ^\s*Tests?:?\ +\d+\ (?:skipped|todo)(?:,|\ \()
+    | \bTests\ are\ skipped\b | :test\ NO-SOURCE$ (?! [\s\S]* :test$) | \bNothing\ to\ be\ done\ for\ .(?:test|check)
+    """,
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
+"""What test runners print when they ran no test."""
 _HIDES = regex(r"\||;|\bpsql\b")
 """A pipe, `||` and `;` put another exit code in the place of the program's own; `psql -f` goes on after an error."""
 _NO_FAILURE = regex(
@@ -168,10 +178,13 @@ def read_output(output: str) -> bool | None:
 
 
 def belied(command: str, output: str) -> bool:
-    """Whether an exit code of 0 says nothing because it can be that of another program and the output speaks of a failure.
+    """Whether an exit code of 0 says nothing: no test was run, or it can be that of another program and the output speaks
+    of a failure.
 
     Of a test, a linter or a compiler any word of failure counts; of others, such as `git log`, only one that begins a line.
     """
+    if (checks(command) or set()) & {"tests", "all"} and _NOTHING.search(output[-TAIL_CHARS:].rstrip()):
+        return not _RAN.search(output)
     if not _HIDES.search(_bare(command)) or all(map(looks, programs(command))):
         return False
     tail = _NO_FAILURE.sub("", output[-TAIL_CHARS:])
