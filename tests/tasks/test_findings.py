@@ -95,6 +95,12 @@ def test_a_call_that_cannot_work_becomes_a_guardrail(command: str) -> None:
         assert item.kind == "guardrail"
 
 
+def test_make_checks_only_what_its_target_says() -> None:
+    life = work(bash("make deploy", "make: *** [Makefile:7: deploy] Error 1", 2))
+    assert [item.kind for item in against(distill([(life, judge(life))]).items, "make deploy")] == ["guardrail"]
+    assert "check" not in judge(work(bash("make docs-upload", "Uploaded 42 files", 0))).reasons[0]
+
+
 @pytest.mark.parametrize(
     ("command", "output"),
     [

@@ -138,7 +138,7 @@ _CHECKS = regex(
       | (?P<types> \w*-?tsc | type-?check | (?:cargo|deno)\ check )
       | (?P<builds> \w*build | compile | cmake | ninja | g?cc | g\+\+ | clang | rustc | javac )
       | (?P<all> (?<![\w:-]) (?: checks? | verify | (?<=run\ )ci | (?<=make\ )ci ) (?![:-]) )
-      | \w*check | make | validate | gradlew? | mvn
+      | \w*check | make(?:\ all)?(?!\ ) | validate | gradlew? | mvn
       )(?!\w)
     """,
     re.VERBOSE,
