@@ -209,6 +209,30 @@ def test_a_command_that_does_less_makes_nothing_good(failed: str, worked: str, s
     assert success or not any(item.kind == "strategy" for item in distill([(work, judge(work))]).items)
 
 
+@pytest.mark.parametrize(
+    ("failed", "worked", "check", "success"),
+    [
+        ("npm ci", "cd web && npm install 2>&1 | tail -3", "npm test", True),
+        ("yarn install", "pnpm install", "pnpm test", True),
+        ("make deps", "pip install -e .", "pytest", True),
+        ("pip install x", "uv pip install x", "pytest", True),
+        ("pip install x", "pip3 install y", "pytest", False),
+        ("npm ci", "pip install -e .", "pytest", False),
+        ("npm ci", "npm install", "ls", False),
+        ("npm ci", "git commit -m x", "npm test", False),
+        ("fly deploy", "npm install", "npm test", False),
+    ],
+)
+def test_another_way_to_install_counts_if_a_check_holds_later(
+    failed: str, worked: str, check: str, success: bool
+) -> None:
+    steps = [ran(failed, 1, "out of sync"), ran(worked, 0, "done"), ran(check, 0, PASSES)]
+    work = trajectory_of({"query": "Get it done", "steps": steps})
+    assert judge(work).success == success
+    strategies = [item for item in distill([(work, judge(work))]).items if item.kind == "strategy"]
+    assert any(worked in call.args["command"] for item in strategies for call in item.pattern.calls) == success
+
+
 FAILED = {
     "a build, then a look": [ran("make", 2), ran("ls", 0, "a b")],
     "tests, then a look": [ran("pytest", 1, "1 failed, 2 passed in 0.1s"), ran("cat a.py", 0, "x")],

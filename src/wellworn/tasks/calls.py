@@ -118,9 +118,9 @@ def same_attempt(one: Step, other: Step) -> bool:
     return attempted(one) <= attempted(other)
 
 
-def _makes_good(worked: Step, failed: Step, between: Sequence[Step]) -> bool:
+def _makes_good(worked: Step, failed: Step, between: Sequence[Step], later: Sequence[Step]) -> bool:
     """Whether a call that worked does what another failed to do. One that never ran changed nothing: another can stand
-    in for it. What a check found is mended when another check of its kind holds after something was done about it."""
+    in for it, and another way to install something, if a check holds later. What a check found is mended when another check of its kind holds after something was done about it."""
     if worked.belied or shell.does_less(worked.command, failed.command):
         return False
     if is_check(failed) and is_finding(failed):
@@ -132,6 +132,8 @@ def _makes_good(worked: Step, failed: Step, between: Sequence[Step]) -> bool:
         return True
     if not worked.command or not _did(worked):
         return False
+    if shell.installs_as_much(worked.command, failed.command) and any(map(holds, later)):
+        return True
     if is_refused(failed):
         return shell.stands_in(worked.command, failed.command)
     mended = any(changes(step) or (step.command and _did(step) and not is_check(step)) for step in between)
@@ -162,7 +164,9 @@ def turnarounds(trajectory: Trajectory) -> list[Turnaround]:
         if steps[place].failed:
             open_.append(place)
             continue
-        failed = [one for one in open_ if _makes_good(steps[place], steps[one], steps[one + 1 : place])]
+        failed = [
+            one for one in open_ if _makes_good(steps[place], steps[one], steps[one + 1 : place], steps[place + 1 :])
+        ]
         if failed:
             open_ = [earlier for earlier in open_ if earlier not in failed]
             between = [p for p in places if failed[-1] < p < place and _did(steps[p])]

@@ -113,7 +113,9 @@ _OF_FAILURE = regex(
     r"(?![\w/-]|\.\w)",
     re.IGNORECASE,
 )
-_SAYS_FAILED = regex(r"^\W*(?:\S+ )?(?:error|fatal|failed)\b|\bfailed=[1-9]", re.IGNORECASE | re.MULTILINE)
+_SAYS_FAILED = regex(
+    r"^[^\w\n]{0,9}(?:\S{1,99} )?(?:error|fatal|failed)\b|\bfailed=[1-9]", re.IGNORECASE | re.MULTILINE
+)
 
 _FINDINGS = regex(
     rf"{_SUMMARY} | ^[^\s:()]+\.\w+(?::\d+(?::\d+)?|\(\d+,\d+\)):\s | ^\s*-->\ \S+:\d+", re.MULTILINE | re.VERBOSE
@@ -153,6 +155,8 @@ _LESS = regex(
 )
 """Options with which a command undoes, tries out or leaves out what it is for."""
 
+_INSTALLS = frozenset("install ci sync deps".split())  # noqa: SIM905
+_JAVASCRIPT = frozenset("npm yarn pnpm bun".split())  # noqa: SIM905
 _UNDOES = regex(
     r"\bgit (?:-\S+ )*(?:stash(?! (?:pop|apply))|checkout|switch|reset|restore)\b|\brollout undo\b|\brollback\b"
 )
@@ -212,6 +216,30 @@ def stands_in(command: str, refused: str) -> bool:
     return "all" in does | meant or not does or not meant or bool(does & meant)
 
 
+def installs_as_much(command: str, other: str) -> bool:
+    """Whether two commands install something, for JavaScript or both not, and the one names all packages of the other."""
+    does, meant = _installed(command), _installed(other)
+    if not does or not meant or (does[0] in _JAVASCRIPT) != (meant[0] in _JAVASCRIPT):
+        return False
+    return set(meant[1:]) <= set(does[1:])
+
+
+def _installed(command: str) -> list[str]:
+    """The program of a command that installs, and the packages it names, if it names any; empty if it does other things."""
+    parts = [(program, part) for part in _CHAIN.split(_bare(command)) if (program := _program(part.strip()))]
+    parts = [(program, _given(part)) for program, part in parts if program[0] not in _ASIDE and not looks(program)]
+    if len(parts) != 1 or parts[0][0][-1] not in _INSTALLS or len(parts[0][0]) == 1:
+        return []
+    program, words = parts[0]
+    return [program[0], *words[words.index(program[-1]) + 1 :]]
+
+
+def _given(part: str) -> list[str]:
+    """The words of one program, without options and redirections."""
+    words = takewhile(lambda word: not _REDIRECTS.match(word), part.split())
+    return [word for word in words if not word.startswith("-")]
+
+
 def checks_as_much(command: str, other: str) -> bool:
     """Whether a command checks all that another does: all of its kinds, or whatever there is to check."""
     does, meant = checks(command), checks(other)
@@ -234,9 +262,8 @@ def checks_elsewhere(command: str, other: str) -> bool:
 
 def _places(command: str) -> set[str]:
     """What the checks of a command are about, as far as that looks like a path."""
-    parts = [part.split() for part in _CHAIN.split(_bare(command)) if checks(part) is not None]
-    words = [word for part in parts for word in takewhile(lambda word: not _REDIRECTS.match(word), part[1:])]
-    return {word.strip("./") for word in words if not word.startswith("-") and ("/" in word or "." in word)}
+    parts = [part for part in _CHAIN.split(_bare(command)) if checks(part) is not None]
+    return {word.strip("./") for part in parts for word in _given(part)[1:] if "/" in word or "." in word}
 
 
 def undoes(command: str) -> bool:
