@@ -124,9 +124,10 @@ def _makes_good(worked: Step, failed: Step, between: Sequence[Step], later: Sequ
     if worked.belied or shell.does_less(worked.command, failed.command):
         return False
     if is_check(failed) and is_finding(failed):
-        done = [step.command for step in (*between, worked) if changes(step) or (_did(step) and not is_check(step))]
-        put_away = shell.undoes(worked.command) or (done and shell.undoes(done[-1]))
-        if put_away or shell.checks_elsewhere(worked.command, failed.command):
+        done = (step for step in reversed(between) if changes(step) or (_did(step) and not is_check(step)))
+        if shell.checks_elsewhere(worked.command, failed.command) or shell.undoes(worked.command):
+            return False
+        if shell.undoes(next(done, Step()).command):
             return False
     if same_attempt(failed, worked):
         return True
