@@ -80,9 +80,8 @@ def is_check(step: Step) -> bool:
 
 
 def is_finding(step: Step) -> bool:
-    """Whether a call failed because a test, a linter or a compiler found something, or because a look at something
-    answered no: never a reason against the call."""
-    return step.failed and shell.reports_findings(step.command, step.error or step.result, step.exit_code)
+    """Whether a call failed because of what it found: never a reason against the call."""
+    return step.found
 
 
 def answers_no(step: Step) -> bool:
@@ -120,7 +119,8 @@ def same_attempt(one: Step, other: Step) -> bool:
 
 def _makes_good(worked: Step, failed: Step, between: Sequence[Step], later: Sequence[Step]) -> bool:
     """Whether a call that worked does what another failed to do. One that never ran changed nothing: another can stand
-    in for it, and another way to install something, if a check holds later. What a check found is mended when another check of its kind holds after something was done about it."""
+    in for it, and another way to install something, if a check holds later. What a check found is mended when another
+    check of its kind holds after something was done about it."""
     if worked.belied or shell.does_less(worked.command, failed.command):
         return False
     if is_check(failed) and is_finding(failed):

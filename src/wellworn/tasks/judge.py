@@ -174,7 +174,7 @@ def read_verdict(answer: str, *, by: str) -> Verdict:
     sure, why = _fraction(told.get("confidence")), told.get("reasons")
     reasons = [str(one) for one in why if one is not None] if isinstance(why, list) else [str(why or "")]
     if success and sure is not None and sure < LEAST_SURE:
-        return _said(False, UNSURE, ["unsure, so a failure", *reasons], by)
+        return _said(False, UNSURE, ["it is not sure that this succeeded", *reasons], by)
     return _said(success, 0.7 if sure is None else sure, reasons, by)
 
 

@@ -14,7 +14,7 @@ from wellworn.core.lazy import regex
 TAIL_CHARS = 2_000
 """Summaries stand at the end of an output; a log that was merely read has such lines anywhere."""
 MOST_READ = 512
-"""Commands and outputs whose reading is kept: each is compared with every other of its trajectory."""
+"""Commands whose reading is kept: each is compared with every other of its trajectory."""
 _CHAIN = regex(r"&&|\|\||[;\n|]|(?<!>)&(?!>)")
 _QUOTED = regex(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|<<-?\s*['\"]?(\w+)['\"]?.*?^\1$", re.DOTALL | re.MULTILINE)
 _INNER = regex(r"^(?:bash|sh|zsh) -l?c ['\"](.*)['\"]$", re.DOTALL)
@@ -167,7 +167,6 @@ Program = tuple[str, ...]
 """A program, with its sub-command or script where it has one."""
 
 
-@lru_cache(maxsize=MOST_READ)
 def read_checks(output: str) -> bool | None:
     """False when the end of an output says that tests or a build failed, True when it says they passed, else None."""
     tail = output[-TAIL_CHARS:].rstrip()
@@ -184,7 +183,6 @@ def read_output(output: str) -> bool | None:
     return False if _REFUSED.search(output[-TAIL_CHARS:].rstrip()) else read_checks(output)
 
 
-@lru_cache(maxsize=MOST_READ)
 def belied(command: str, output: str) -> bool:
     """Whether an exit code of 0 says nothing: no test was run, or it can be that of another program and the output speaks
     of a failure.
@@ -282,7 +280,6 @@ def writes(command: str) -> bool:
     return _WRITES.search(_bare(command)) is not None
 
 
-@lru_cache(maxsize=MOST_READ)
 def reports_findings(command: str, output: str, exit_code: int | None = None) -> bool:
     """Whether a failed call says what a test, a linter or a compiler found, or that there is nothing to see (`grep`) or
     something (`diff`). That is information, not a wrong call."""
@@ -300,7 +297,6 @@ def _answers(program: Program) -> bool:
     return program[0] in _ANSWERS or program[:2] in (("git", "diff"), ("git", "grep"))
 
 
-@lru_cache(maxsize=MOST_READ)
 def refuses_call(output: str, exit_code: int | None = None) -> bool:
     """Whether a command did not run at all: not found, not permitted, or called with what it does not know."""
     return exit_code in (126, 127) or _WRONG_CALL.search(output[-TAIL_CHARS:]) is not None

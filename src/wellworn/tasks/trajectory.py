@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
-from wellworn.core.lazy import regex
+from wellworn.core.lazy import cached_property, regex
 from wellworn.core.plain import from_plain
 from wellworn.core.wellformed import well_formed
 from wellworn.ingest.utterance import by_program
-from wellworn.tasks.shell import belied, read_output
+from wellworn.tasks.shell import belied, read_output, reports_findings
 
 MAX_STEPS = 400
 MAX_STEP_CHARS = 4_000
@@ -62,7 +62,7 @@ class Step:
     ok: bool | None = None
     """Whether the tool itself said that it worked; None when it did not say."""
 
-    @property
+    @cached_property
     def command(self) -> str:
         """The command line that it runs; empty for a call that runs none.
 
@@ -74,7 +74,7 @@ class Step:
         alone = next(iter(texts.values()), "") if self.exit_code is not None and len(self.arguments) == 1 else ""
         return texts.get("command") or texts.get("cmd") or alone
 
-    @property
+    @cached_property
     def failed(self) -> bool:
         """Whether the tool says that it failed; of a command that says nothing, whether its output does."""
         if self.ok is None and self.exit_code is None and not self.error:
@@ -86,10 +86,15 @@ class Step:
         """Whether something says that it worked, which is more than not failing."""
         return not self.failed and (self.ok is True or self.exit_code == 0) and not self.belied
 
-    @property
+    @cached_property
     def belied(self) -> bool:
         """Whether the output of a command speaks against its exit code, which is not its own."""
         return bool(self.command) and belied(self.command, self.result)
+
+    @cached_property
+    def found(self) -> bool:
+        """Whether it failed because a test, a linter or a compiler found something, or a look at something answered no."""
+        return self.failed and reports_findings(self.command, self.error or self.result, self.exit_code)
 
     @property
     def call(self) -> str:
