@@ -188,6 +188,35 @@ def test_a_password_in_a_tool_call_is_masked_wherever_the_work_repeats_it(bank: 
     assert "hunter2" not in str(bank.tasks()) + str(bank.items())
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("type", {"selector": "#password", "text": "Tr0ub4dor99"}),
+        ("set_setting", {"key": "smtp_password", "value": "Tr0ub4dor99"}),
+        ("set_cookie", {"name": "sessionid", "value": "Tr0ub4dor99"}),
+        ("http", {"headers": [{"name": "X-Auth-Token", "value": "Tr0ub4dor99"}]}),
+        ("exec", {"argv": ["docker", "login", "-u", "bo", "-p", "Tr0ub4dor99"]}),
+        ("exec", {"argv": ["curl", "-u", "bo:Tr0ub4dor99", "https://example.org"]}),
+        ("verify", {"pin": "47114711"}),
+    ],
+)
+def test_a_secret_that_only_its_whole_call_gives_away_is_masked(
+    bank: ReasoningBank, tool: str, arguments: dict[str, Any]
+) -> None:
+    secret = arguments.get("pin", "Tr0ub4dor99")
+    steps = [{"tool": tool, "args": arguments, "result": f"took {secret}", "ok": True}]
+    bank.record({"steps": steps, "output": "done"}, task_id="t", query="Set up the shop", verdict=True)
+    assert bank.items()
+    assert secret not in str(bank.tasks()) + str(bank.items())
+
+
+def test_what_a_call_says_beside_a_secret_stays(bank: ReasoningBank) -> None:
+    steps = [{"tool": "exec", "args": {"argv": ["docker", "login", "-u", "deploy", "hub.example.org"]}, "ok": True}]
+    steps += [{"tool": "fill", "args": {"label": "City", "value": "Hamburg2000"}, "ok": True}]
+    bank.record({"steps": steps, "output": "done"}, task_id="t", query="Set up the shop", verdict=True)
+    assert "SECRET" not in str(bank.tasks()) + str(bank.items())
+
+
 def test_secrets_are_masked_by_a_bank_whose_memory_keeps_them(open_bank: OpenBank) -> None:
     model, key = ScriptedModel("no idea"), "sk-" + "ant-" + "api03-" + "a1B2" * 20
     bank = open_bank(llm=model)

@@ -75,7 +75,8 @@ class Parts:
         """A trajectory as it is stored and sent to a model, or only `asked` about."""
         if not self.scrubbing.on:
             return trajectory
-        return scrubbed(trajectory, self.scrubbing.asked(partition) if asked else self.scrubbing.sent(partition))
+        scrub = self.scrubbing.asked(partition) if asked else self.scrubbing.sent(partition)
+        return scrubbed(trajectory, scrub, self.scrubbing.asked(None))
 
 
 class OfBank:

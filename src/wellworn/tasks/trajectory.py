@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -251,18 +251,20 @@ def _cut(text: str) -> str:
     return text if len(text) <= MAX_STEP_CHARS else text[: MAX_STEP_CHARS - 4] + " […]"
 
 
-def scrubbed(trajectory: Trajectory, scrub: Callable[[str], str]) -> Trajectory:
+def scrubbed(trajectory: Trajectory, scrub: Callable[[str], str], read: Callable[[str], str]) -> Trajectory:
     """The trajectory after the scrubber. Arguments that are named like a secret (`password`, `api_key`) are masked
-    whatever they hold, here and wherever else the trajectory repeats them."""
-    found = {value for step in trajectory.steps for value in _secrets(step.arguments)}
-    secrets = sorted((value for value in found if len(value) >= 4), key=len, reverse=True)
+    whatever they hold, and so are those that only their whole call gives away (`docker`, `login`, `-p`, …) when `read`
+    scrubs it; here and wherever else the trajectory repeats them."""
+    named = {value for step in trajectory.steps for value in _secrets(step.arguments)}
+    once = mapped(trajectory, lambda text: scrub(_without(named, text)))
+    told = {value for step in once.steps if step.arguments for value in _told_by_call(step, read)}
+    return mapped(once, lambda text: _without(told, text)) if told else once
 
-    def change(text: str) -> str:
-        for secret in secrets:
-            text = text.replace(secret, SECRET)
-        return scrub(text)
 
-    return mapped(trajectory, change)
+def _without(secrets: Collection[str], text: str) -> str:
+    for secret in sorted((value for value in secrets if len(value) >= 4), key=len, reverse=True):
+        text = text.replace(secret, SECRET)
+    return text
 
 
 def _secrets(value: Any) -> Iterator[str]:
@@ -275,6 +277,22 @@ def _secrets(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for one in value:
             yield from _secrets(one)
+
+
+def _told_by_call(step: Step, read: Callable[[str], str]) -> Iterator[str]:
+    """The values, and parts of them (`user:…`), that are gone from the call, or from a list read as a command line."""
+    lines = [f"{step.action}({json.dumps(step.arguments, ensure_ascii=False)})"]
+    values, parts = [], [step.arguments]
+    for part in parts:  # grows
+        if isinstance(part, str):
+            values += [part, *re.split("[:=%]", part)]
+        elif isinstance(part, dict | list):
+            parts += part.values() if isinstance(part, dict) else part
+            if isinstance(part, list) and all(isinstance(one, str) for one in part):
+                lines.append(" ".join(part))
+    for line in lines:
+        clean = read(line)
+        yield from (value for value in values if value in line and value not in clean)
 
 
 def mapped(trajectory: Trajectory, change: Callable[[str], str]) -> Trajectory:

@@ -196,7 +196,7 @@ def _assigned(text: str, name: re.Match[str]) -> Span | None:
         good = value.isdigit() and 3 < len(value) < 11
     elif name["secret"]:
         random = len(value) >= 16 and randomness(value) > 0.25
-        sure = (sign is not None or flag) and not name["key"]
+        sure = (sign is not None or flag or link[0].rstrip().endswith(("=", ":"))) and not name["key"]
         good = _is_token(value) and (random or sure) and not _FORMS["other_before"].search(before)
     elif quoted or tagged:
         # A word in quotes without a sign before it is another argument, or a word of the sentence.
