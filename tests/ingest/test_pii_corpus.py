@@ -17,6 +17,7 @@ SEEDS = (1, 2, 3)
 @pytest.mark.parametrize(
     ("name", "least"),
     [
+        ("commands", 1),
         *(("secrets_tune", 0.98), ("people_tune", 0.98), ("strict_tune", 0.98)),
         *(("secrets_check", 0.95), ("people_check", 0.97), ("strict_check", 0.9)),
     ],
@@ -37,6 +38,11 @@ def test_what_is_no_secret_stays(held: bool) -> None:
     texts = [text for number, text in enumerate(marked("negatives")) if (number % 3 == 2) == held]
     wrong = [(text.text, found) for text in texts if (found := find(text.text))]
     assert len(wrong) <= 0.01 * len(texts), wrong
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_ordinary_sentences_and_commands_stay(strict: bool) -> None:
+    assert [text.text for text in marked("ordinary") if find(text.text, strict=strict)] == []
 
 
 def _left(case: Marked, *, strict: bool) -> list[str]:

@@ -154,7 +154,7 @@ def named_secrets(text: str) -> Iterator[Finding]:
     """Values behind names, in pairs and in commands."""
     spans = [*_behind_names(text)] if names_secrets(text) else []
     commands = [_command_form(command, flag) for word, command, flag in key_forms().commands if word in text]
-    for form in (_FORMS["login"], *commands):
+    for form in (_FORMS["login"], _FORMS["pgpass"], *commands):
         spans += [
             found.span("value") for found in form.finditer(text) if not _FORMS["stand_in"].fullmatch(found["value"])
         ]
@@ -312,15 +312,24 @@ def _command_form(command: str, flag: str) -> re.Pattern[str]:
 
 def url_secrets(text: str) -> Iterator[Finding]:
     """What an address or a cookie gives away."""
-    spans = [found.span(1) for found in _FORMS["userinfo"].finditer(text)] if "@" in text else []
+    forms = ("userinfo", "user_token") if "@" in text else ()
+    spans = [found.span(1) for form in forms for found in _FORMS[form].finditer(text)]
     for found in _FORMS["parameter"].finditer(text) if "=" in text else ():
         value = found[2].rstrip(".,?")
-        perhaps = len(value) >= 10 and _is_token(value) and _FORMS["perhaps"].fullmatch(found[1])
-        if perhaps or (len(value) >= 4 and _FORMS["sure"].fullmatch(found[1])):
+        if _names_token(found[1], value):
             spans.append((found.start(2), found.start(2) + len(value)))
-    for line in _FORMS["cookie"].finditer(text) if "ookie" in text else ():
-        crumbs = _FORMS["crumb"].finditer(text, *line.span(1))
-        spans += [found.span(1) for found in crumbs if randomness(found[1]) >= 0.2]
+    for line in _FORMS["cookie"].finditer(text) if "ookie" in text or "curl" in text else ():
+        spans += [
+            found.span(2)
+            for found in _FORMS["crumb"].finditer(text, *line.span(1))
+            if (len(found[2]) >= 16 and randomness(found[2]) >= 0.2) or _names_token(*found.groups())
+        ]
     for span in spans:
         if not _FORMS["stand_in"].fullmatch(text, *span):
             yield Finding(*span, "URL_SECRET", text[slice(*span)])
+
+
+def _names_token(name: str, value: str) -> bool:
+    """Whether a parameter or cookie is a secret by its name; a name such as `code` needs a value like a key."""
+    perhaps = len(value) >= 10 and _is_token(value) and _FORMS["perhaps"].fullmatch(name)
+    return bool(perhaps or (len(value) >= 4 and _FORMS["sure"].fullmatch(name)))
