@@ -6,9 +6,12 @@ negative is held out with them.
 
 from __future__ import annotations
 
+from unicodedata import normalize
+
 import pytest
 
 from ingest.pii_corpus.marked import Marked, marked
+from wellworn.ingest.pii import scrub_text
 from wellworn.ingest.pii.find import find
 
 SEEDS = (1, 2, 3)
@@ -17,7 +20,7 @@ SEEDS = (1, 2, 3)
 @pytest.mark.parametrize(
     ("name", "least"),
     [
-        ("commands", 1),
+        *(("commands", 1), ("languages", 1), ("languages_strict", 1)),
         *(("secrets_tune", 0.98), ("people_tune", 0.98), ("strict_tune", 0.98)),
         *(("secrets_check", 0.95), ("people_check", 0.97), ("strict_check", 0.9)),
     ],
@@ -31,6 +34,13 @@ def test_what_is_there_is_found(name: str, least: float) -> None:
     print(f"{name}: {wanted} values, recall {recall:.3f}, precision {wanted * recall / (wanted * recall + wrong):.3f}")
     assert recall >= least, missed
     assert wrong <= 0.02 * wanted
+
+
+def test_decomposed_letters_hide_nothing() -> None:
+    for text in marked("languages"):
+        decomposed = text._replace(text=normalize("NFD", text.text))
+        assert _left(decomposed, strict=False) == []
+        assert scrub_text(decomposed.text).counts == scrub_text(text.text).counts
 
 
 @pytest.mark.parametrize("held", [False, True])

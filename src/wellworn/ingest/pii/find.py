@@ -1,7 +1,7 @@
 """Everything personal or secret in a text, and which finding stays where two overlap.
 
-Detectors read a plain form of the text: digits of other alphabets, wide letters and dashes as in ASCII, no invisible
-signs. Findings are spans of the text itself. The patterns are data (`person_forms.txt`, `strict_forms.txt`); half of
+Detectors read a plain form of the text: digits of other alphabets, wide letters and dashes as in ASCII, accents
+composed, no invisible signs. Findings are spans of the text itself. The patterns are data (`person_forms.txt`, `strict_forms.txt`); half of
 the judgement is in the words before a number: an order number is not a telephone number. Takes time in proportion to
 the text, whatever the text.
 """
@@ -42,7 +42,13 @@ _TYPES = "PRIVATE_KEY JWT API_KEY URL_SECRET SECRET EMAIL IBAN CARD SSN IP PHONE
 SECRETS = frozenset(_TYPES[:5])
 _RANK = {type_: rank for rank, type_ in enumerate((_MARK, *_TYPES))}
 """The surest first: where two findings overlap, the earlier type stays; types of the stricter level come last."""
-_INVISIBLE = regex("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_INVISIBLE = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff"
+_HIDDEN = regex(f"[{_INVISIBLE}]")
+_SIGN = regex(f"[^{_INVISIBLE}][\u0300-\u036f\u0653-\u0655\u1160-\u11ff\u3099\u309a]*")
+"""One that can be seen, with the marks and parts that may be composed with it."""
+_CJK = "[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+_CJK_BESIDE_ASCII = regex(f"{_CJK}(?=[!-~])|(?<=[!-~]){_CJK}")
+"""A Chinese, Japanese or Korean sign, to which no space leads: `\\w` takes it for a part of the number beside it."""
 _FORMS = dict(patterns("person_forms.txt"))
 REACH = 28
 """How many characters before a number are read."""
@@ -51,17 +57,22 @@ REACH = 28
 def find(text: str, *, strict: bool = False) -> list[Finding]:
     """What is in a text, in its order, without overlaps."""
     plain, places = _plain(text)
+    found = _detected(plain, strict=strict)
+    if not plain.isascii() and (parted := _CJK_BESIDE_ASCII.sub("、", plain)) != plain:
+        found += _detected(parted, strict=strict)
+    if places is not None:
+        found = [Finding(places[start][0], places[end - 1][1], *rest) for start, end, *rest in found]
+    if found and "[" in text:
+        found += [Finding(mark.start(), mark.end(), _MARK, "") for mark in PLACEHOLDER.finditer(text)]
+    return _apart(found, len(text)) if found else []
+
+
+def _detected(plain: str, *, strict: bool) -> list[Finding]:
     found: list[Finding] = []
     if _HINT.search(PLACEHOLDER.sub("[]", plain) if "[" in plain else plain) or names_secrets(plain):
         detectors = (private_keys, web_tokens, api_keys, url_secrets, named_secrets, _emails, _accounts, _v6, _numbers)
         found = [finding for detector in detectors for finding in detector(plain)]
-    if strict:
-        found += _strict(plain)
-    if places is not None:
-        found = [Finding(places[start], places[end - 1] + 1, type_, value) for start, end, type_, value in found]
-    if found and "[" in text:
-        found += [Finding(mark.start(), mark.end(), _MARK, "") for mark in PLACEHOLDER.finditer(text)]
-    return _apart(found, len(text)) if found else []
+    return [*found, *_strict(plain)] if strict else found
 
 
 def _apart(found: list[Finding], length: int) -> list[Finding]:
@@ -75,15 +86,15 @@ def _apart(found: list[Finding], length: int) -> list[Finding]:
     return sorted(one for one in kept if one.type != _MARK)
 
 
-def _plain(text: str) -> tuple[str, Sequence[int] | None]:
-    """The plain form, and for each of its characters its place in the text; None when the places are the same."""
+def _plain(text: str) -> tuple[str, Sequence[tuple[int, int]] | None]:
+    """The plain form, and for each of its characters its span in the text; None when the places are the same."""
     if text.isascii():
         return text, None
-    if not _INVISIBLE.search(text):
+    if unicodedata.is_normalized("NFC", text) and not _HIDDEN.search(text):
         return text.translate(_table()), None
-    hidden = set(_INVISIBLE.findall(text))
-    places = [place for place, char in enumerate(text) if char not in hidden]
-    return "".join([text[place] for place in places]).translate(_table()), places
+    signs = [(unicodedata.normalize("NFC", sign[0]), sign.span()) for sign in _SIGN.finditer(text)]
+    places = [span for composed, span in signs for _ in composed]
+    return "".join(composed for composed, _ in signs).translate(_table()), places
 
 
 @functools.cache

@@ -49,7 +49,8 @@ _FORMS = dict(patterns("secret_forms.txt"))
 _MARKS = re.split(
     r"\s+",
     "pass pwd pw psk secret key token cred auth jwt bearer cookie pin code kennwort clave contrase senha wachtwoord "
-    "lösenord salasana hasło heslo şifre parola парол identified adgang login securestring wlan wifi wi-fi wpa 密 口令 パスワード 비밀 암호",
+    "lösenord salasana hasło heslo şifre parola парол identified adgang login securestring wlan wifi wi-fi wpa 密 口令 パスワード 비밀 암호 "
+    "paß palavra كلمة códi codic kod код пин 暗証",
 )
 """A text without any of these has no name of a secret."""
 REACH = 90
@@ -222,7 +223,8 @@ def _spoken(text: str, name: re.Match[str]) -> Span | None:
         if read is None or _is_plain(value := text[slice(*read[0])]):
             continue
         if name["pin"]:
-            good = value.rstrip("#*").isdigit() and 3 < len(value) < 11 and start != starts[0]
+            straight = start == starts[0] and name[0].isascii()  # "pin 4821" of a chip
+            good = value.rstrip("#*AB").isdigit() and 3 < len(value) < 11 and not straight
         elif name["secret"]:
             good = len(value) >= 16 and _is_token(value) and randomness(value) >= 0.25
         else:
