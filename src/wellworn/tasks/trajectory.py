@@ -282,7 +282,8 @@ def _secrets(value: Any) -> Iterator[str]:
 def _told_by_call(step: Step, read: Callable[[str], str]) -> Iterator[str]:
     """The values, and parts of them (`user:…`), that are gone from the call, or from a list read as a command line."""
     lines = [f"{step.action}({json.dumps(step.arguments, ensure_ascii=False)})"]
-    values, parts = [], [step.arguments]
+    values: list[str] = []
+    parts: list[Any] = [step.arguments]  # any JSON values
     for part in parts:  # grows
         if isinstance(part, str):
             values += [part, *re.split("[:=%]", part)]

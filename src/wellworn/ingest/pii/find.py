@@ -46,9 +46,9 @@ _INVISIBLE = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff"
 _HIDDEN = regex(f"[{_INVISIBLE}]")
 _SIGN = regex(f"[^{_INVISIBLE}][\u0300-\u036f\u0653-\u0655\u1160-\u11ff\u3099\u309a]*")
 """One that can be seen, with the marks and parts that may be composed with it."""
-_CJK = "[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
-_CJK_BESIDE_ASCII = regex(f"{_CJK}(?=[!-~])|(?<=[!-~]){_CJK}")
-"""A Chinese, Japanese or Korean sign, to which no space leads: `\\w` takes it for a part of the number beside it."""
+_CJK = regex("[\u3040-\ud7af]")
+_CJK_BESIDE_ASCII = regex(f"{_CJK.pattern}(?=[!-~])|(?<=[!-~]){_CJK.pattern}")
+"""Between these signs and a number stands no space: `\\w` takes them for a part of it."""
 _FORMS = dict(patterns("person_forms.txt"))
 REACH = 28
 """How many characters before a number are read."""
@@ -58,8 +58,8 @@ def find(text: str, *, strict: bool = False) -> list[Finding]:
     """What is in a text, in its order, without overlaps."""
     plain, places = _plain(text)
     found = _detected(plain, strict=strict)
-    if not plain.isascii() and (parted := _CJK_BESIDE_ASCII.sub("、", plain)) != plain:
-        found += _detected(parted, strict=strict)
+    if not plain.isascii() and _CJK.search(plain):
+        found += _detected(_CJK_BESIDE_ASCII.sub("、", plain), strict=strict)
     if places is not None:
         found = [Finding(places[start][0], places[end - 1][1], *rest) for start, end, *rest in found]
     if found and "[" in text:

@@ -53,6 +53,7 @@ _MARKS = re.split(
     "paß palavra كلمة códi codic kod код пин 暗証",
 )
 """A text without any of these has no name of a secret."""
+_ASCII_MARKS = [mark for mark in _MARKS if mark.isascii()]
 REACH = 90
 """How far from its name a value may stand in a sentence."""
 NEAR = 48
@@ -148,7 +149,7 @@ def randomness(text: str) -> float:
 def names_secrets(text: str) -> bool:
     """Whether a text may hold the name of a secret; asked first, because it takes a tenth of the time."""
     lower = text.lower()
-    return any(mark in lower for mark in _MARKS)
+    return any(mark in lower for mark in (_ASCII_MARKS if lower.isascii() else _MARKS))
 
 
 def named_secrets(text: str) -> Iterator[Finding]:
