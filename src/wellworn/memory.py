@@ -53,7 +53,9 @@ class Memory:
         validate.refuse_unknown("Memory", settings, Settings.__annotations__)
         self._bind(Engine(location, **settings), None)
         if self.engine.store.stale_index:
-            self.admin.repair()
+            from wellworn.ops.doctor import renew_index
+
+            renew_index(self.engine.store)
             self.engine.store.stale_index = False
 
     @classmethod

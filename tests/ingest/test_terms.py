@@ -52,13 +52,25 @@ def test_hashes_do_not_depend_on_the_process() -> None:
         ("ﬁne", "fine"),
         ("cafe\u0301", "café"),
         ("Ελλάδα", "ελλαδα"),
+        ("BAHNHOFSTRASSE", "Bahnhofstraße"),
+        ("sœur", "soeur"),
+        ("Łódź", "lodz"),
+        ("Øystein", "oystein"),
+        ("ışık", "isik"),
+        ("مدرسة", "مدرسه"),
+        ("كتـاب", "كتاب"),
+        ("٢٠", "20"),
+        ("ज़मीन", "जमीन"),
     ],
 )
 def test_spellings_of_one_word_are_one_term(a: str, b: str) -> None:
     assert terms(a) == terms(b) != []
 
 
-@pytest.mark.parametrize(("a", "b"), [("bee", "beer"), ("rust", "trust"), ("東京", "京都"), ("c", "d3"), ("1", "11")])
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [("bee", "beer"), ("मोर", "मेरी"), ("बांग्ला", "बंगला"), ("rust", "trust"), ("東京", "京都"), ("c", "d3"), ("1", "11")],
+)
 def test_different_words_are_different_terms(a: str, b: str) -> None:
     assert set(terms(a)).isdisjoint(terms(b))
 
@@ -74,6 +86,12 @@ def test_a_question_of_stop_words_alone_still_has_terms() -> None:
     assert read_question("???").terms == []
     assert read_question("¿Qué coche tengo?").terms == read_question("coche").terms  # its form words say nothing
     assert len(read_question("Mia food").terms) == 2  # which is a name
+
+
+def test_vowel_signs_belong_to_their_words() -> None:
+    assert words("दिल्ली में बारिश है।") == ["दिल्ली", "में", "बारिश", "है"]
+    assert words("தமிழ்நாடு") == ["தமிழ்நாடு"]
+    assert words("แพ้ถั่ว 12") == ["แพ", "พ้", "้ถ", "ถั", "ั่", "่ว", "12"]
 
 
 def test_runs_of_chinese_japanese_and_korean_give_overlapping_pairs() -> None:

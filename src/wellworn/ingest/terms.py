@@ -50,12 +50,17 @@ class Trait(IntFlag):
 
 TASK_LEAD, TASK_END = "For tasks like “", "”: "
 """Around the task that a strategy or guardrail is for, at the beginning of its text."""
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
+_UNSPACED = (
+    "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"  # Chinese, Japanese, Korean
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ecf\u1780-\u17d3"  # Thai, Lao, Khmer
+)
+_MARKS = "\u0900-\u0963\u0971-\u0dff"
+"""The letters of India with their vowel signs, which `\\w` leaves out."""
 _WORD = regex(r"[^\W_]+")
 _ASCII_WORDS = bytes(ord(chr(code).lower()) if chr(code).isalnum() else 32 for code in range(128)).ljust(256)
 """What each ASCII character becomes before a text is split at its spaces."""
-_WORD_OR_CJK = regex(rf"[{_CJK}]+|[^\W_{_CJK}]+")
-_IS_CJK = regex(rf"[{_CJK}]")
+_WORD_OR_UNSPACED = regex(rf"[{_UNSPACED}]+|(?:[^\W_{_UNSPACED}]|[{_MARKS}])+")
+_IS_UNSPACED = regex(rf"[{_UNSPACED}]")
 _TIME_WORDS = frozenset(
     """
     yesterday today tonight tomorrow last next ago week weeks weekend weekends month months year years since until
@@ -85,23 +90,39 @@ def _term(word: str) -> int:
     return hash64(stem(word) if word.isascii() else word)
 
 
+class _Folding(dict[int, str | None]):
+    """What each character becomes. Other letters than before need a migration such as `fold_letters`."""
+
+    def __missing__(self, code: int) -> str | None:
+        char = chr(code)
+        digit = unicodedata.decimal(char, None) if char < "\u1b00" else None
+        accent = unicodedata.combining(char)
+        dropped = accent == 7 or (accent and not "\u0900" <= char < "\u0f00")  # there vowels are marks, 7 is the nukta
+        self[code] = folded = None if dropped else char if digit is None else str(digit)
+        return folded
+
+
+_FOLDING = _Folding(
+    str.maketrans({"ß": "ss", "œ": "oe", "æ": "ae", "ـ": None} | dict(zip("łøđıة", "lodiه", strict=True)))
+)
+
+
 def _fold(text: str) -> str:
     """Lower case without accents or typographic apostrophes."""
     decomposed = unicodedata.normalize("NFKD", text.lower().replace("’", "'"))
-    kept = "".join(c for c in decomposed if not unicodedata.combining(c))
-    return unicodedata.normalize("NFC", kept)
+    return unicodedata.normalize("NFC", decomposed.translate(_FOLDING))
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words in order; a run of Chinese, Japanese or Korean signs gives its overlapping pairs."""
+    """Lower-case words in order; a run of signs that are written without spaces gives its overlapping pairs."""
     if text.isascii():
         return text.encode().translate(_ASCII_WORDS).decode().split()
     folded = _fold(text)
-    if max(folded, default="") < "\u3040":
+    if max(folded, default="") < "\u0900":
         return _WORD.findall(folded)
     found: list[str] = []
-    for word in _WORD_OR_CJK.findall(folded):
-        if _IS_CJK.match(word) and len(word) > 1:
+    for word in _WORD_OR_UNSPACED.findall(folded):
+        if _IS_UNSPACED.match(word) and len(word) > 1:
             found += [word[i : i + 2] for i in range(len(word) - 1)]
         else:
             found.append(word)

@@ -426,6 +426,13 @@ def _misplaced(embedder: Embedder | None, page: _Page, stored: _Stored, every: i
 # -- repair ------------------------------------------------------------------------------------------------------
 
 
+def renew_index(store: Store) -> None:
+    """Make the index records of an older release anew; vectors stay."""
+    for partition in store.partitions():
+        for page in store.pages([partition]):
+            _rebuild(store, None, partition, page)
+
+
 def _rebuild(store: Store, embedder: Embedder | None, partition: Partition, page: _Page) -> None:
     """Counts, hashes, index records and vectors of entries that nobody changes meanwhile."""
     stored, model = store.index_of([no for no, _ in page]), store.model()

@@ -162,7 +162,14 @@ def close_as_one_file(connection: sqlite3.Connection) -> None:
     """Changes no table: from now on a file that is closed has no log, see `connection`."""
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (create, close_as_one_file)
+def fold_letters(connection: sqlite3.Connection) -> None:
+    """Terms have other forms of some letters (`ingest.terms`): index records of texts with these are to be made anew."""
+    found = "SELECT 1 FROM entries WHERE text || title || tags || ifnull(speaker, '') GLOB ? LIMIT 1"
+    if connection.execute(found, ("*[ßẞæÆǢǣǼǽøØǾǿđĐıłŁœŒةـ٠-᫿ﳲ-ﺔ]*",)).fetchone():
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {STALE_INDEX} (no INTEGER)")
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (create, close_as_one_file, fold_letters)
 """Migration n is the n-th function, from 1. Never change one that was released; add the next."""
 LONE = 2
 """The first schema whose files are one file when they are closed."""
