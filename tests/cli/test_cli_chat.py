@@ -35,6 +35,12 @@ def test_a_log_of_a_piped_chat_holds_both_sides(cli: Cli, options: tuple[str, ..
     assert log[log.index("you> Who is my dentist?") + 1] == "You told me today: “My dentist is Dr. Holm.”"
 
 
+def test_a_piped_chat_refuses_what_is_not_utf_8(cli: Cli) -> None:
+    answer = cli("chat", stdin="Ich wohne in München.\n".encode("latin-1"))
+    assert answer.code == 2
+    assert "standard input: is not UTF-8 at byte 14" in answer.err
+
+
 # -- with a model ------------------------------------------------------------------------------------------------
 
 

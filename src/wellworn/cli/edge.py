@@ -79,8 +79,12 @@ def text_from(words: Sequence[str] | None, name: str = "TEXT") -> str:
 
 
 def read_stdin() -> str:
-    """All of standard input as UTF-8, without a byte-order mark."""
-    data = sys.stdin.buffer.read()
+    """All of standard input."""
+    return decoded(sys.stdin.buffer.read())
+
+
+def decoded(data: bytes) -> str:
+    """What was read from standard input as UTF-8, without a byte-order mark."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wellworn.cli import options, render
-from wellworn.cli.edge import json_lines, read_stdin, text_from
+from wellworn.cli.edge import decoded, json_lines, read_stdin, text_from
 from wellworn.cli.options import EVERYDAY, argument, command, flag, option
 from wellworn.cli.target import Target
 from wellworn.core.dataclass import dataclass
@@ -211,7 +211,7 @@ def _messages(tell: Callable[[str], None]) -> Iterator[str]:
         if typed:
             sys.stderr.write(YOU)
             sys.stderr.flush()
-        line = sys.stdin.readline()
+        line = sys.stdin.readline() if typed else decoded(sys.stdin.buffer.readline())
         if not line or line.strip().lower() in LEAVE:
             return
         if line.strip():
