@@ -873,6 +873,17 @@ def test_a_recall_knows_when_it_does_not_know() -> None:
         assert mem.recall("x", scope=Scope(user="nobody")).confidence == 0.0
 
 
+def test_a_recall_in_a_script_that_the_bundled_vectors_do_not_know_is_not_sure() -> None:
+    with Memory(":memory:") as mem:
+        told(mem, "Меня зовут Иван.", "Я живу в Казани.", "Моя собака любит сыр.", "Я работаю в банке.")
+        known, unknown = (
+            mem.recall(query, scope=ADA).confidence for query in ("Где я живу?", "На каком инструменте играет сосед?")
+        )
+        assert known is not None
+        assert unknown is not None
+        assert 0.9 > known > 0.2 > unknown
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_statements_in_other_languages_replace_only_what_they_name(language: str) -> None:
     statements, (change, query, now, before) = LANGUAGES[language]

@@ -37,7 +37,17 @@ from wellworn.search.context import Bounds, Refine, SearchContext, view_of
 from wellworn.search.filters import Filters
 from wellworn.search.profiles import PROFILES, Profile
 from wellworn.search.ram import RAM_MB, Ram
-from wellworn.search.score import FACTORS, FEATURES, Ranked, Values, confidence_of, diversify, factors, features
+from wellworn.search.score import (
+    FACTORS,
+    FEATURES,
+    Ranked,
+    Values,
+    confidence_of,
+    diversify,
+    factors,
+    features,
+    in_other_script,
+)
 from wellworn.search.truth import (
     by_whom,
     moment_asked,
@@ -166,7 +176,8 @@ class Searcher:
         )
         with self.ram.bank(scope.partitions()) as (bank, partitions):
             ranked, searched, seen = self._rank(ask, bank, partitions, refine)
-            sure = confidence_of(ranked, self._profile, embeds=ask.vector is not None)
+            by_words = self.bundled and in_other_script(asked)
+            sure = confidence_of(ranked, self._profile, embeds=ask.vector is not None, by_words=by_words)
             sure = 1.0 if ALL in ranked.names else sure
             if filters.min_confidence is not None and sure is not None and sure < filters.min_confidence:
                 ranked = ranked.take([])

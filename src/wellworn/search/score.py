@@ -329,12 +329,19 @@ _BIAS_OF_WORDS, _SCORE_OF_WORDS = -1.98, 0.42
 """Without an embedder."""
 
 
-def confidence_of(ranked: Ranked, profile: Profile, *, embeds: bool) -> float | None:
+def in_other_script(query: str) -> bool:
+    """Whether most letters of a query are not Latin: the bundled vectors put any two such texts near each other."""
+    letters = [] if query.isascii() else [char for char in query if char.isalpha()]
+    return 2 * sum(char >= "\u0370" and not "\u1e00" <= char < "\u1f00" for char in letters) > len(letters)
+
+
+def confidence_of(ranked: Ranked, profile: Profile, *, embeds: bool, by_words: bool = False) -> float | None:
     """How likely it is that an answer is among these hits, which are in order; 0 when there are none.
 
         p = 1 / (1 + exp(-(a + b · score + c · meaning)))        of the first hit
 
-    Without its meaning where that hit is about somebody else than the question. Fitted on `evals/lives/tune.toml` with
+    Without its meaning where that hit is about somebody else than the question; `by_words`, where vectors say nothing
+    of the query, by the words of the best hit. Fitted on `evals/lives/tune.toml` with
     questions that nobody ever answered among the others; docs/truth.md has the reliability and the AUROC on the other
     half. It is defined for the factors of the default profile: None when the profile weighs otherwise.
     """
@@ -345,7 +352,11 @@ def confidence_of(ranked: Ranked, profile: Profile, *, embeds: bool) -> float | 
     score = float(ranked.scores[0])
     if "noted" in ranked.names:
         score -= float(ranked.values[0, ranked.names.index("noted")])  # who wrote it says nothing of whether it answers
-    if embeds:
+    if embeds and by_words:
+        beside = [name in ("meaning", "topic", "holds", "noted") for name in ranked.names]
+        best = float((ranked.scores - ranked.values[:, beside] @ ranked.weights[beside]).max())
+        value = _BIAS_OF_WORDS + _SCORE_OF_WORDS * best
+    elif embeds:
         of_another = "whose" in ranked.names and ranked.values[0, ranked.names.index("whose")] < 0
         near = 0.0 if of_another else float(ranked.values[0, ranked.names.index("meaning")])
         value = _BIAS + _SCORE * score + _MEANING * near
