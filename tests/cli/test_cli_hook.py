@@ -256,6 +256,90 @@ def test_work_after_a_reaction_belongs_to_the_task_under_way(cli: Cli, transcrip
     assert cli.json("tasks", "status", *MEANINGS)["by_state"] == {"executing": 1, "reinforced": 1}
 
 
+class Talk:
+    """A session whose transcript grows with it."""
+
+    def __init__(self, cli: Cli, path: Path, id: str) -> None:
+        self.cli, self.path, self.id, self.lines = cli, path / f"{id}.jsonl", id, list[str]()
+
+    def turn(self, said: str, *commands: str, answer: str = "Done.") -> str:
+        """What the hook shows for a prompt; then the commands run, and the agent stops."""
+        given = {"session_id": self.id, "transcript_path": str(self.path)}
+        shown = self.cli.ok("hook", "pre-task", *MEANINGS, stdin=json.dumps({**given, "prompt": said})).out
+        self.lines.append(entry("user", said))
+        for command in commands:
+            id = str(len(self.lines))
+            self.lines += [entry("assistant", use(id, "Bash", command=command)), entry("user", result(id, "done"))]
+        self.lines.append(entry("assistant", {"type": "text", "text": answer}))
+        self.path.write_text("\n".join(self.lines))
+        self.cli.ok("hook", "post-task", *MEANINGS, stdin=json.dumps(given))
+        return shown
+
+
+def learned(cli: Cli) -> dict[str, float]:
+    return {item["text"]: item["confidence"] for item in cli.json("tasks", "list", *MEANINGS)["items"]}
+
+
+CONSENTS = ["yes, go ahead", "continue", "ok do it", "option 2", "1", "try again", "go on with the next step", "继续"]
+
+
+@pytest.mark.parametrize("said", few([*CONSENTS, "yes please, and run the tests"], 3))
+def test_work_after_consent_belongs_to_the_prompt_before(cli: Cli, tmp_path: Path, said: str) -> None:
+    tables, other = Talk(cli, tmp_path, "s1"), Talk(cli, tmp_path, "s2")
+    assert tables.turn("Drop the old staging tables", answer="Shall I run drop.sql?") == ""
+    assert tables.turn(said, "psql -f drop.sql", "make test") == ""
+    assert tables.turn("thanks") == ""
+    (item,) = learned(cli)
+    assert item.startswith(
+        'For tasks like “Drop the old staging tables”: This worked: Bash(command="psql -f drop.sql") →'
+    )
+    assert cli.json("tasks", "status", *MEANINGS)["tasks"] == 1
+    other.turn("Should the header get other classes?", answer="Shall I rename them?")
+    assert "drop.sql" not in other.turn(said)
+
+
+def test_consent_to_more_work_continues_the_task(cli: Cli, tmp_path: Path) -> None:
+    talk = Talk(cli, tmp_path, "s1")
+    talk.turn("Deploy the docs site", "make docs", answer="Done. Shall I clear the cache, too?")
+    talk.turn("yes", "make clear-cache")
+    assert any('make docs") → Bash(command="make clear-cache' in text for text in learned(cli))
+
+
+def test_consent_to_nothing_teaches_nothing(cli: Cli, tmp_path: Path) -> None:
+    assert Talk(cli, tmp_path, "s1").turn("continue", "psql -f drop.sql", "make test") == ""
+    assert learned(cli) == {}
+
+
+REJECTIONS = ["No, that's wrong. The docs go out with ./ship docs", "still not working", "wrong, try ./ship docs", "no"]
+
+
+@pytest.mark.parametrize("said", few(REJECTIONS, 2))
+def test_a_rejection_lowers_what_the_rejected_work_taught(cli: Cli, tmp_path: Path, said: str) -> None:
+    talk, other = Talk(cli, tmp_path, "s1"), Talk(cli, tmp_path, "s2")
+    talk.turn("Deploy the docs site", "make docs-upload")
+    assert "docs-upload" not in talk.turn(said, "./ship docs")
+    like = "For tasks like “Deploy the docs site”: This worked: Bash(command="
+    assert learned(cli) == {f'{like}"./ship docs").': 0.5, f'{like}"make docs-upload").': 0.05}
+    assert "./ship docs" in other.turn("Deploy the docs site")
+
+
+def test_what_undoes_the_work_is_no_way_to_do_it(cli: Cli, tmp_path: Path) -> None:
+    talk = Talk(cli, tmp_path, "s1")
+    talk.turn("Deploy the docs site", "make docs-upload")
+    talk.turn("That broke the site, undo it", "make docs-restore")
+    assert [*learned(cli).values()] == [0.05]
+
+
+@pytest.mark.parametrize("answer", ["Deployed. Shall I also clear the cache?", ""])
+def test_a_no_to_a_question_rejects_no_work(cli: Cli, tmp_path: Path, answer: str) -> None:
+    talk = Talk(cli, tmp_path, "s1")
+    talk.turn("Deploy the docs site", "make docs-upload", answer=answer)
+    if not answer:
+        talk.turn("What is the capital of France?", answer="Paris.")
+    talk.turn("no, that's all" if answer else "No, that's wrong.")
+    assert [*learned(cli).values()] == [0.5]
+
+
 def test_a_recipe_names_the_edited_file_and_not_its_text(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "session.jsonl"
     edit = use("2", "Edit", file_path="src/date.py", old_string="a = 1", new_string="a = 2")

@@ -122,7 +122,7 @@ def pre_task(
     from wellworn.ingest.pii.find import PLACEHOLDER  # here: numpy counts the threads it may start when it is imported
     from wellworn.ingest.scrub import scrubbed_json
     from wellworn.ingest.terms import content_words
-    from wellworn.ingest.utterance import by_program, only_reacts
+    from wellworn.ingest.utterance import UNDO, by_program, goes_on, rejects
 
     given = {} if query is not None else read_object(DASH)
     whole = clean_text(query if query is not None else _word(given, "prompt", "query"))
@@ -132,17 +132,22 @@ def pre_task(
         raise InvalidInput("--query", "is missing", 'give it, or pipe in {"prompt": …}')
     asked = without_secrets(said)
     left = asked if asked == said else PLACEHOLDER.sub("", asked)
-    words = content_words(left)
-    if "prompt" in given and (only_reacts(words, left) or by_program(whole)):  # "ok", a key alone: nothing to look up
-        return
     session = _word(given, "session_id") if "prompt" in given else ""
+    before = _before(given, left)
+    rejected = bool(before.query) and rejects(left, before.output)
+    if "prompt" in given and not rejected and (goes_on(left, before.output) or by_program(whole)):
+        return  # "ok", "go on", a key alone: nothing to look up
     with _working(target) as bank:
         with suppress(StoreError):  # a store that is busy can be read
             bank.abandon(name, keep=False)  # it never came to its end, so nothing is known of it
+            if rejected:
+                _doubt(bank, name, before)
             if session and _is_model(llm):
                 _read_prompts(bank.memory, session)
-        agent = target.scope.agent or ""
-        work = bank.begin(task_id=name, query=asked, agent_id=agent, domain=domain, k=k)
+        if rejected and UNDO.search(left):
+            return  # no way to do what was asked for
+        agent, meant = target.scope.agent or "", without_secrets(before.query) if rejected else asked
+        work = bank.begin(task_id=name, query=meant, agent_id=agent, domain=domain, k=k)
         hits = [*work.hits, *(_known(bank.memory, asked) if "prompt" in given else ())]
         if target.json:
             shown = to_plain({"task_id": name, "id": work.task.id if work.task else "", "hits": hits})
@@ -151,10 +156,35 @@ def pre_task(
             items = [fence_item(hit.entry, outdated=hit.outdated) for hit in hits]
             items = [replace(item, text=without_secrets(item.text)) for item in items]
             sys.stdout.write(fenced_block(items, max_tokens=1500) + "\n")
-        if session and (asked == said or len(words) > MOST_NAMING):
+        if session and (asked == said or len(content_words(left)) > MOST_NAMING):
             _keep(bank.memory, target, asked, session, llm)
         if not work.stored:
             raise StoreError("the store cannot be written to now, so this task teaches nothing")
+
+
+def _before(given: Mapping[str, Any], prompt: str) -> Trajectory:
+    """The work before a prompt that opens with a yes or a no, as the transcript of its session has it."""
+    from wellworn.ingest.utterance import leans
+    from wellworn.tasks.trajectory import Trajectory
+
+    with suppress(InvalidInput):  # it cannot be read
+        if "transcript_path" in given and leans(prompt):
+            return _work(given)
+    return Trajectory()
+
+
+def _doubt(bank: ReasoningBank, name: str, work: Trajectory) -> None:
+    """Make the strategies less sure that rejected work has taught; other work of the session is not meant."""
+    from wellworn.learning.log import LOWEST
+    from wellworn.tasks import judge
+    from wellworn.tasks.finish import REJECTED_STEP
+
+    last = next((task for task in bank.tasks() if task.task_id == name), None)
+    for id in last.entry_ids if last is not None and judge.does(work) else ():
+        with suppress(NotFound):  # it was forgotten
+            item = bank.item(id)
+            if item.kind == "strategy":
+                bank.memory.edit(id, confidence=max(LOWEST, round(item.confidence - REJECTED_STEP, 6)))
 
 
 def _known(memory: Memory, prompt: str) -> list[Hit]:
@@ -249,10 +279,13 @@ def _finish(
     """Finish the task that was begun, or else record the work by itself; None if nothing says how it went.
 
     The judge counts work without a sign as failed. Without a model such failures would teach nothing. A prompt after
-    which nothing was done ("thanks", "what does this do?") was no task.
+    which nothing was done ("thanks", "what does this do?") was no task, unless the agent asks before it begins.
     """
+    from wellworn.ingest.utterance import wants_answer
     from wellworn.tasks import judge
 
+    if not judge.does(work) and wants_answer(work.output):
+        return None
     if not judge.does(work) or (not model and not judge.judge(work).teaches):
         bank.abandon(name, why="nothing says how it went", keep=judge.does(work))
         return None

@@ -30,7 +30,7 @@ _AUX = r"(?:is|are|was|were|am|do|does|did|can|could|should|would|will|shall|mus
 _ALONE = r"(?!.*\b(?:i|we|im|is|are|was|were)\b)"
 """No second verb: "when Anna does yoga I run" and "what the doctor did was good" ask nothing."""
 _TAG = r"(?:task-notification|local-command-stdout|bash-(?:input|stdout|stderr)|system-reminder|environment_context)"
-_BY_PROGRAM = regex(rf"(?:<({_TAG})>(?:(?!</\1>).)*</\1>\s*)+", re.DOTALL)
+_BY_PROGRAM = regex(rf"(?:<({_TAG})>(?:(?!</\1>).)*</\1>\s*)+|\[Request interrupted by user[^\]]*\]", re.DOTALL)
 _ASKS = regex(
     rf"(?!(?:when|where)\W+{_PRONOUN}\b){_WH}(?:\W+\w+?){{0,3}}?(?:\W+{_AUX}|['’]?(?:s|re|d))\W+{_SUBJECT}\b"  # what time's the call
     rf"|{_WH}\W+(?:do|does|did)\W+\w"  # what does Owen do
@@ -163,6 +163,31 @@ _REACTIONS = frozenset(
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
 """Words of thanks, greetings, consent and "I do not know". A turn with no other content word only reacts."""
+_GOING_ON = frozenset(
+    """
+    again ahead all apply b both c carry choice continue d execute finish first fix go implement last next number option
+    part phase pick plan proceed resume retry run second start step steps third
+    das ja weiter mach nochmal oui continuez vas y sí si sigue adelante continúa sim continua sì avanti да давай продолжай
+    继续 好的 可以 はい 続けて 네 계속
+    """.split()  # noqa: SIM905
+)
+"""Words that take up what was said before, or choose from it: English; the second half German, French, Spanish, Portuguese,
+Italian, Russian, Chinese, Japanese and Korean."""
+_CONSENTS = regex(r"\W*(?:yes|yeah|yep|sure|go ahead|please do|ja|oui|sí|sim|да)\b", re.I)
+_IT = r"(?:that|this|it|you)"
+_REJECTS = regex(
+    r"(?:no|nope|nah|nein|non|nee|não|нет|不对|不是|いいえ)\b(?!\W+(?:thank|need|worr|problem|(?:that|it)['’]?s\s+(?:all|fine|good|ok|right|it)\b))"
+    rf"(?:\s*[,.!;:–—，。、-]|\s*$|\s+{_IT}\b)|(?:wrong|falsch)(?:\W*$|[,.!;:])"
+    rf"|{_IT}(?:['’]s|\s+(?:is|was))\s+(?:still\s+|just\s+|completely\s+)?(?:wrong|incorrect|broken|not\s+(?:what|right|correct|it|how|working))"
+    rf"|{_IT}(?:\s+(?:is|was|does|did)n['’]t|\s+(?:does|did)\s+not)\s+(?:what|right|correct|work|help|fix)"
+    rf"|{_IT}(?:\s+(?:just|has|have))?\s+(?:broke|failed)\b|not\s+what\s+i\b|das\s+ist\s+falsch\b"
+    r"|(?:it['’]?s\s+|it\s+(?:is\s+)?)?still\s+(?:not|no|the\s+same|wrong|broken|fail\w*|red|does(?:n['’]t|\s+not)|is(?:n['’]t|\s+not))\b"
+    r"|(?:undo|revert|roll\s*back)(?:\s+(?:it|that|this|your|everything)\b|\W*$)|[^.!?\n]{1,80}\b(?:since|after)\s+your\s+(?:last\s+)?(?:change|fix|edit)\b",
+    re.I,
+)
+"""How a message opens that rejects what was done just before."""
+UNDO = regex(r"\b(?:undo|revert|roll(?:ing)?\s*back)\b", re.I)
+"""What is done then is no way to do what was asked for."""
 _RECORD = r"(?:\w+\W+){0,3}?(?:records?|information|details|memory|memories|notes?|idea)\b"
 _KNOWS_NOT = regex(
     r"(?!.*(?:[;:–—]|\b(?:but|however|except|only|though|because|since)\b))(?:(?:unfortunately|sorry)\W+|i['’]m (?:afraid|sorry)\W+(?:but\W+)?)?(?:i "
@@ -270,6 +295,25 @@ def only_asks(text: str) -> bool:
 def only_reacts(content: list[str], text: str) -> bool:
     """Whether a turn with these content words is thanks, a greeting, consent or "I do not know"."""
     return len(text) <= LONGEST_CHARS and (_REACTIONS.issuperset(content) or bool(_EXCLAIMS.fullmatch(text.strip())))
+
+
+def leans(text: str) -> bool:
+    """Whether a message opens with a yes or a no, so that what was said before decides what it means."""
+    return (_CONSENTS.match(text) or _REJECTS.match(without_opening(text))) is not None
+
+
+def goes_on(text: str, answer: str = "") -> bool:
+    """Whether a message only reacts, consents, goes on or chooses: "yes, go ahead", "option 2"; or consents to what an
+    answer asked, whatever it adds: "yes, and run the tests"."""
+    if _CONSENTS.match(text) and wants_answer(answer):
+        return True
+    found = [word for word in _WORD.findall(text.lower()) if word not in STOP_WORDS and word not in _GOING_ON]
+    return only_reacts([word for word in found if not (word.isdigit() and len(word) < 3)], text)
+
+
+def rejects(text: str, answer: str) -> bool:
+    """Whether a message rejects the work that an answer reported; a "no" to what the answer asked does not."""
+    return _REJECTS.match(without_opening(text)) is not None and not wants_answer(answer)
 
 
 def by_program(text: str) -> bool:

@@ -28,6 +28,8 @@ from wellworn.tasks.tasks import Task, TaskMoved, Tasks
 
 REFUTED_STEP = 0.3
 """What an item loses when its advice was followed and failed: that is an observation, a verdict is an opinion."""
+REJECTED_STEP = 0.45
+"""What a strategy loses when the user rejects the work that taught it: a new one is not given again."""
 DOUBTED_STEP = 0.05
 """What it loses when its calls worked, and yet the task is said to have failed."""
 ALIKE = 0.5

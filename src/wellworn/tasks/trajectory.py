@@ -2,8 +2,8 @@
 
 Accepts what agents have at hand (a text, a list of steps, a mapping from JSON) and bounds it, because it is stored.
 Reads the transcripts of Claude Code and Codex, too: one JSON object per line, each a message with text, tool calls, or
-their results. Only what came after the last prompt counts. What is not understood is left out, because the formats are
-not ours. Knows no store and no judge.
+their results. Only what came after the last prompt counts; one that only consents or goes on belongs to the prompt before
+it. What is not understood is left out, because the formats are not ours. Knows no store and no judge.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wellworn.core.errors import InvalidInput
 from wellworn.core.lazy import cached_property, regex
 from wellworn.core.plain import from_plain
 from wellworn.core.wellformed import well_formed
-from wellworn.ingest.utterance import by_program
+from wellworn.ingest.utterance import UNDO, by_program, goes_on, rejects
 from wellworn.tasks.shell import belied, read_output, reports_findings
 
 MAX_STEPS = 400
@@ -340,7 +340,7 @@ def read_transcript(path: Path) -> Trajectory:
 def trajectory_in(lines: Iterable[str]) -> Trajectory:
     """The same from the lines of a transcript."""
     query = said = ""
-    steps: list[Step] = []
+    known, steps = 0, list[Step]()
     calls: dict[str, int] = {}
     running: dict[str, int] = {}
     for message in _messages(lines):
@@ -350,7 +350,10 @@ def trajectory_in(lines: Iterable[str]) -> Trajectory:
         kinds = {part.get("type") for part in parts}
         asked = _texts(parts).strip() if message.get("role") == "user" and "tool_result" not in kinds else ""
         if asked and not by_program(asked):
-            query, steps, calls, running, said = asked, [], {}, {}, ""
+            rejected, known = query and rejects(asked, said), len(steps)
+            if rejected or not goes_on(asked, said):
+                query = asked if not rejected else "" if UNDO.search(asked) else query
+                known, steps, calls, running, said = 0, [], {}, {}, ""
             continue
         for part in parts:
             if part.get("type") == "text" and message.get("role") == "assistant":
@@ -370,7 +373,8 @@ def trajectory_in(lines: Iterable[str]) -> Trajectory:
                 steps[place] = _answered(steps[place], part)
                 if waits := part.get("running"):
                     running[waits] = place
-    return bounded(Trajectory(query=query, steps=tuple(steps), output=said, trusted=False))
+    done = steps if query and len(steps) > known else []
+    return bounded(Trajectory(query=query, steps=tuple(done), output=said, trusted=False))
 
 
 def _messages(lines: Iterable[str]) -> Iterable[Mapping[str, Any]]:
