@@ -57,6 +57,10 @@ def test_an_item_rests_on_the_steps_it_names() -> None:
             {**GOOD, "title": "Weather", "when": "", "text": "Umbrellas protect hikers against heavy rain."},
             "not in the evidence",
         ),
+        (
+            {**GOOD, "title": "Users", "when": "", "text": "Always create users of the panel on Fridays."},
+            "not in the evidence",
+        ),
         ({**GOOD, "text": "Do."}, "too short or too long"),
         ({**GOOD, "text": "role " * 1_000}, "too short or too long"),
         ({**GOOD, "text": None}, "no text"),

@@ -55,7 +55,7 @@ LEAST_CHARS, MOST_CHARS = 20, 1_500
 """A text shorter or longer than this is no item."""
 TITLE_CHARS = 120
 MIN_SHARE = 0.15
-"""Share of an item's words that must stand in the steps it names, or in the task."""
+"""Share of an item's words, without those of the task, that must stand in the steps it names."""
 _REFERENCE = regex(r"(?:(?P<attempt>\d{1,3})\s*\.\s*)?(?P<step>\d{1,4})")
 _NUMBER = regex(r"\d+")
 
@@ -170,13 +170,14 @@ def _read(value: object, trajectories: Sequence[Trajectory], kinds: Sequence[str
 
 
 def rejection(text: str, steps: Sequence[Step], trajectories: Sequence[Trajectory]) -> str:
-    """Why an item is not believed; empty when it is. It may use its own words, but rests on what happened."""
+    """Why an item is not believed; empty when it is. It may use its own words, but rests on what happened: the words of the
+    task, which every item has, prove nothing."""
     said = "\n".join(step.line for step in steps)
     if not said.strip():
         return "no evidence"
-    own = set(terms(text))
-    known = set(terms(said)) | {term for one in trajectories for term in terms(one.query)}
-    if not own or len(own & known) < MIN_SHARE * len(own):
+    own = set(terms(text)) - {term for one in trajectories for term in terms(one.query)}
+    shared = own & {*terms(said), *terms("failed" * any(step.failed for step in steps))}
+    if not shared or len(shared) < MIN_SHARE * len(own):
         return "not in the evidence"
     everything = "\n".join(one.text for one in trajectories)
     return "" if set(_NUMBER.findall(text)) <= set(_NUMBER.findall(everything)) else "invented number"
@@ -292,7 +293,7 @@ def _recipe(trajectory: Trajectory) -> list[NewItem]:
     if places:
         title, told = _names(trajectory, places), [call.text for call in calls]
     else:
-        places, told = _own_words(trajectory)
+        places, told = _own_words(trajectory) if not called(trajectory) else ([], [])
         title = told[0] if told else ""
     advice = f"This worked: {' → '.join(told)}."
     return [_item("strategy", title, advice, trajectory, places, calls)] if places else []
