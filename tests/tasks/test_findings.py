@@ -86,6 +86,17 @@ def test_an_edit_that_made_the_check_pass_is_the_recipe(command: str) -> None:
     assert distill([(life, judge(life))]).items[0].advice.startswith("This worked: Edit(")
 
 
+@pytest.mark.parametrize(
+    "edit", ["sed -i 's/a/b/' a.py", "grep -l a *.py | xargs sed -i 's/a/b/'", "cat > a.py <<EOF\nb\nEOF"]
+)
+def test_an_edit_by_a_command_is_no_part_of_a_recipe(edit: str) -> None:
+    life = work(bash("pytest -q", *CHECKS["pytest -q"]), bash(edit, "", 0), bash("pytest -q", "3 passed in 0.1s", 0))
+    [item] = distill([(life, judge(life))]).items
+    assert item.advice == 'This worked: Bash(command="pytest -q").'
+    dump = work(bash("pg_dump app > app.sql", "", 0), bash("make test", "3 passed in 0.1s", 0))
+    assert "pg_dump" in distill([(dump, judge(dump))]).items[0].advice
+
+
 @pytest.mark.parametrize("command", WRONG)
 def test_a_call_that_cannot_work_becomes_a_guardrail(command: str) -> None:
     failing = bash(command, *WRONG[command])

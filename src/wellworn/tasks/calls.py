@@ -43,6 +43,9 @@ _CHANGING = regex(
     r"(?:^|_)(?:multi_?|notebook_?)?(?:edit|write|patch|replace|insert|create|delete|rename|move|apply)", re.IGNORECASE
 )
 
+_EDITS = regex(r"\b(?:sed|perl) (?:-\S+ )*-\w*i|<<-?\s*['\"]?\w+['\"]?[^\n]*\n")
+"""Commands with a text that is never the same again: an editor without a screen, or a document within the command."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCall:
@@ -201,12 +204,13 @@ def changed(before: Step, after: Step) -> dict[str, tuple[Any, Any]]:  # any JSO
 
 
 def recipe(trajectory: Trajectory) -> list[int]:
-    """Places of the calls that worked, in order, each run of the same call once; of commands those that do something."""
+    """Places of the calls that worked, in order, each run of the same call once; of commands those that do something
+    which can be done again, so no edits."""
     found: list[int] = []
     runs = any(step.command for step in trajectory.steps)  # then what was read is no part of the way
     for place in called(trajectory):
         step = trajectory.steps[place]
-        if runs and only_looks(step):
+        if (runs and only_looks(step)) or _EDITS.search(step.command):
             continue
         last = trajectory.steps[found[-1]] if found else None
         same = last is not None and (last.action, _arguments(last)) == (step.action, _arguments(step))
