@@ -77,6 +77,17 @@ def does(bank: ReasoningBank, query: str, *steps: dict[str, object]) -> list[str
     return [hit.text for hit in out.recall.hits] if out.recall else []
 
 
+def test_what_failed_at_another_task_is_still_given_for_its_own(bank: ReasoningBank) -> None:
+    staging, production = ("Deploy the auth service to staging", "Deploy the auth service to production")
+    stage, prod = a_call("deploy", flags="--stage"), a_call("deploy", flags="--prod")
+    bank.record(a_try(staging, stage), task_id="t1")
+    assert bank.begin(task_id="t2", query=production).hits
+    bank.finish("t2", a_try(production, {**stage, "ok": False, "error": "frozen"}, prod))
+    assert sorted(item.confidence for item in bank.items()) == [0.2, 0.5]
+    assert [staging in hit.entry.text for hit in bank.begin(task_id="t3", query=staging).hits] == [True]
+    assert all("--prod" in hit.entry.text for hit in bank.begin(task_id="t4", query="Deploy auth on production").hits)
+
+
 def test_advice_that_was_not_followed_is_as_before(bank: ReasoningBank) -> None:
     does(bank, RUN, a_call("Bash", **MAKE))
     (before,) = bank.items()

@@ -27,7 +27,8 @@ from wellworn.search.filters import Filters
 from wellworn.tasks.attempts import Assignment, Attempts, Execute, RunResult, TaskResult, TaskSpec, Work, planned
 from wellworn.tasks.consolidate import JOB, Consolidation, Consolidator
 from wellworn.tasks.distill import Distilled, distill
-from wellworn.tasks.engine import parts_of
+from wellworn.tasks.engine import LEAST_CONFIDENCE, parts_of
+from wellworn.tasks.engine import MIN_CONFIDENCE as MIN_CONFIDENCE
 from wellworn.tasks.finish import Finisher
 from wellworn.tasks.items import ITEM_KINDS, LIVE, domain_of, is_item, kinds_of, stage_of, wanted_tags
 from wellworn.tasks.judge import Verdict, judge
@@ -40,7 +41,6 @@ if TYPE_CHECKING:  # loaded on first use
 
 DEFAULT_K = 1
 """One item: with more the paper's agents did worse (49.7 with one, 44.4 with four)."""
-MIN_CONFIDENCE = 0.3
 CONCURRENT = 3
 _ALL = 2**31
 _MOST_TASKS = 10_000
@@ -123,7 +123,7 @@ class ReasoningBank:
         min_confidence: float = MIN_CONFIDENCE,
     ) -> Recall:
         """The `k` items that help most with a task: of a `domain` (`web.admin`), or of all below one (`web.*`)."""
-        filters = _filters(domain, kind, validate.checked_fraction("min_confidence", min_confidence))
+        filters = _filters(domain, kind, least=validate.checked_fraction("min_confidence", min_confidence))
         wanted, own, refine = self._k if k is None else k, self._parts.scope(scope), self._parts.ranking.items
         return self._parts.searcher.recall(query, scope=own, k=wanted, filters=filters, refine=refine)
 
@@ -203,7 +203,7 @@ class ReasoningBank:
         scope, wanted = self._parts.scope(spec.get("scope")), self._k if k is None else validate.checked_k(k)
         plan, refine = planned(spec, scope, self._parts), self._parts.ranking.fitting
         asked = partial(self._parts.searcher.recall, plan.query, scope=scope, k=wanted, refine=refine)
-        look = partial(asked, filters=_filters(plan.domain))
+        look = partial(asked, filters=_filters(plan.domain, least=LEAST_CONFIDENCE))
         return Assignment(plan=plan, home=scope.home(), look=look)
 
     # -- learn -------------------------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ class ReasoningBank:
         )
 
 
-def _filters(domain: str | None, kind: str | Sequence[str] | None = None, least: float = MIN_CONFIDENCE) -> Filters:
+def _filters(domain: str | None, kind: str | Sequence[str] | None = None, *, least: float) -> Filters:
     return replace(Filters.of(kind=kinds_of(kind), tags=wanted_tags(domain)), min_entry_confidence=least)
 
 

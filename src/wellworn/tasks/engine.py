@@ -39,6 +39,8 @@ WORDS_SHARE = 0.6
 SHARES = {"similarity": 0.65, "words": WORDS_SHARE}
 MOST_READ, READ_CHARS = 4096, 4_000
 """Items whose words are kept at hand, and how much of their evidence is read."""
+MIN_CONFIDENCE, LEAST_CONFIDENCE = 0.3, 0.1
+"""How sure an item must be; and how sure for a task in the very words of its own, which may differ from those it failed at."""
 FITS, LEAST_FIT = 0.6, 0.3
 """Of the best item's fit, and at all: what fits less is about something else. Set on the tasks of evals, tune words."""
 Floats = npt.NDArray[np.float64]
@@ -173,7 +175,9 @@ class ItemRanking:
         Items about other tasks use up the tries of an agent that follows whatever it is given. Where one item says to
         make some calls and another not to, the surer one is given.
         """
-        ranked = self.items(ranked, context)
+        asked, sure = frozenset(terms(context.query)), context.bank.column("confidence", ranked.rows)
+        own = [bool(one.task) and one.task == asked for one in self._words(ranked, context)]
+        ranked = self.items(ranked.take(np.flatnonzero((sure >= MIN_CONFIDENCE) | own)), context)
         if not len(ranked.rows):
             return ranked
         fit, words = _fit(ranked), self._words(ranked, context)
