@@ -19,12 +19,13 @@ from wellworn.core.cache import LruCache
 from wellworn.core.clock import Clock, aware
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, NotFound
+from wellworn.core.scope import SHARED_LAYERS
 from wellworn.core.spans import span
 from wellworn.core.values import Entry, LearningStatus, Partition
 from wellworn.ingest.terms import read_question
 from wellworn.learning import policy, records
 from wellworn.learning.guard import NO_EVIDENCE, Z_GAIN
-from wellworn.learning.log import LearningLog, MaySee, OutcomeInput, judged
+from wellworn.learning.log import LOWEST, LOWEST_SHARED, LearningLog, MaySee, OutcomeInput, judged
 from wellworn.learning.past import MOST_OUTCOMES, PersonPast, attributes_of
 from wellworn.learning.ranker import Example, Ranker, example_of
 from wellworn.learning.records import LoggedOutcome, LoggedRecall
@@ -174,7 +175,9 @@ class Learner:
                 used = records.cited_rows(tx, recall, kinds=TEACHES) if outcome.places is None else None
                 rows = rows if used is None else used
                 for entry in self._store.read(rows).values():
-                    tx.update(judged(entry, outcome.value["success"], now), change=None)
+                    shared = outcome.places is None and entry.layer in SHARED_LAYERS
+                    lowest = LOWEST_SHARED if shared else LOWEST
+                    tx.update(judged(entry, outcome.value["success"], now, lowest=lowest), change=None)
             if counts and outcome.kind in TEACHES and self.mode != "off" and self._ours(recall):
                 taught = self._learn(tx, recall, cited, alive, query, now)
         written()

@@ -6,7 +6,7 @@ An outcome as a caller reports it is checked here, too. What it changes about th
 
     usage += 1                             for each cited entry
     confidence = min(c + 0.05, 0.95)       after success, never lowering a higher confidence
-    confidence = max(c - 0.10, 0.05)       after failure
+    confidence = max(c - 0.10, 0.05)       after failure; not below 0.5 by what is reported of a layer that people share
 """
 
 from __future__ import annotations
@@ -168,12 +168,14 @@ MaySee = Callable[[Partition], bool]
 
 SUCCESS_STEP, HIGHEST = 0.05, 0.95
 FAILURE_STEP, LOWEST = 0.10, 0.05
+LOWEST_SHARED = 0.5
+"""Where one person's failures alone cannot sink an entry of a layer that several people share."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeInput:
-    """One outcome. `places` are those that were cited, or those that a verdict is about (None: those cited before, or all
-    shown where nothing was reported)."""
+    """One outcome. `places` are those that were cited, or those that a verdict is about (None: those cited before, or the
+    only hit; of several, nobody knows which one helped or failed)."""
 
     kind: str
     value: dict[str, Any]
@@ -182,7 +184,7 @@ class OutcomeInput:
     def rows(self, recall: LoggedRecall) -> list[int]:
         """Row numbers of the entries it is about."""
         if self.places is None:
-            return list(recall.nos[: recall.shown])
+            return list(recall.nos[:1]) if recall.shown == 1 else []
         for place in self.places:
             if place >= recall.shown:
                 raise InvalidInput(self.kind, f"{place} is past the {recall.shown} hits of this recall", "count from 0")
@@ -220,12 +222,12 @@ def outcome_input(
     return given[0]
 
 
-def judged(entry: Entry, success: bool, now: datetime, *, step: float = FAILURE_STEP) -> Entry:
-    """An entry that was part of a success or a failure; `step` is what a failure costs."""
+def judged(entry: Entry, success: bool, now: datetime, *, step: float = FAILURE_STEP, lowest: float = LOWEST) -> Entry:
+    """An entry that was part of a success or a failure; `step` is what a failure costs, down to `lowest`."""
     if success:
         higher = max(entry.confidence, min(HIGHEST, round(entry.confidence + SUCCESS_STEP, 6)))
         entry = replace(entry, confidence=higher, success_count=entry.success_count + 1)
     else:
-        lower = min(entry.confidence, max(LOWEST, round(entry.confidence - step, 6)))
+        lower = min(entry.confidence, max(lowest, round(entry.confidence - step, 6)))
         entry = replace(entry, confidence=lower, failure_count=entry.failure_count + 1)
     return replace(entry, updated_at=max(now, entry.updated_at))
