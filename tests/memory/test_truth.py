@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -295,6 +296,49 @@ def test_a_batch_is_compared_with_what_is_stored_and_with_itself_in_order() -> N
         assert mem.recall("Where do I live?", scope=ADA)[0].text == homes[1]
         ended = {entry.text for entry in mem.entries(scope=ADA, limit=50) if entry.state == "superseded"}
         assert ended == {"I live in Oslo.", homes[0]}
+
+
+@pytest.mark.parametrize("order", [*permutations(range(3))], ids=str)
+@pytest.mark.parametrize("how", ["turns", "notes", "batch"])
+def test_what_is_told_late_takes_its_place_in_time(how: str, order: tuple[int, ...]) -> None:
+    """Whoever imports old chats after starting tells the older things last."""
+    told = [
+        ("Kim lives in Leeds.", "2024-01-01"),
+        ("Kim moved to York.", "2024-06-01"),
+        ("Kim moved to Hull.", "2024-09-01"),
+    ]
+    with Memory(":memory:", background=False) as memory:
+        kim = memory.for_user("kim")
+        kim.remember("Tea is served at five.", at="2020-01-01")
+        notes = [{"text": told[n][0], "at": told[n][1], "kind": "fact"} for n in order]
+        for number, note in enumerate(notes):
+            if how == "turns":
+                kim.session(str(number)).add(
+                    "user", note["text"].replace("Kim", "I").replace("lives", "live"), at=note["at"]
+                )
+            elif how == "notes":
+                kim.remember_many([note])
+        if how == "batch":
+            kim.remember_many(notes)
+        ends = {entry.at.date().isoformat(): entry.valid_to for entry in kim.entries() if entry.at.year == 2024}
+        first = kim.recall("Where do I live?" if how == "turns" else "Where does Kim live?").hits[0]
+    assert {at: end and end.date().isoformat() for at, end in ends.items()} == {
+        "2024-01-01": "2024-06-01",
+        "2024-06-01": "2024-09-01",
+        "2024-09-01": None,
+    }
+    assert (first.text.split()[-1], first.outdated) == ("Hull.", False)
+
+
+def test_what_is_told_late_is_not_replaced_by_what_people_tell_each_other() -> None:
+    with Memory(":memory:", background=False) as memory:
+        kim = memory.for_user("kim")
+        talk = kim.session("talk")
+        talk.add("Ada", "Kim has a new flat.", at="2024-06-01")
+        talk.add("Kim", "I moved to York.", at="2024-06-01")
+        talk.add("Ada", "I moved to Hull.", at="2024-06-01")
+        late = kim.session("late").add("Kim", "I live in Leeds.", at="2024-01-01")
+        assert kim.get(late).state == "active"
 
 
 def test_what_cannot_replace_anything_has_no_probability() -> None:

@@ -23,36 +23,46 @@ _LAST = datetime.max.replace(tzinfo=UTC)
 
 
 def replace_older(tx: Tx, rivals: Sequence[tuple[Entry, float]], new: Entry, now: datetime) -> None:
-    """Record what a new entry replaced, or may contradict; what was changed meanwhile is left as it is.
+    """Record what a new entry replaced or may contradict, and what replaced it if it is told late; what was changed
+    meanwhile is left as it is.
 
-    `rivals` are older entries of its partition, each with the probability that the new one replaces it. A memory that
-    rests on a replaced turn alone is replaced with it. Where a turn also says something that still holds, nothing ends; the
-    link says what it lost.
+    `rivals` are other entries of its partition, each with the probability that the newer of both replaces the older. A
+    memory that rests on a replaced turn alone is replaced with it. Where a turn also says something that still holds, nothing
+    ends; the link says what it lost.
     """
-    there = tx.get([new.partition], [old.id for old, _ in rivals])
+    there = tx.get([new.partition], [new.id, *(seen.id for seen, _ in rivals)])
     links: list[Link] = []
-    for seen, chance in rivals:
-        old = there.get(seen.id)
-        if old is None or old.text != seen.text or old.state != "active" or old.valid_to is not None:
+    for seen, chance in sorted(rivals, key=lambda rival: rival[0].at):  # the first that came after it ended it
+        other = there.get(seen.id)
+        if other is None or other.text != seen.text:
             continue
-        if old.valid_from > new.valid_from:  # it begins later: it is the older news
+        old, by = (other, there[new.id]) if other.at <= new.at else (there[new.id], other)
+        if not _may_end(old, by):
             continue
         if chance < SURE:
             doubt = round(chance, 4)
             links.append(
-                Link(source=new.id, target=old.id, type="contradicts", confidence=doubt, automatic=True, created_at=now)
+                Link(source=by.id, target=old.id, type="contradicts", confidence=doubt, automatic=True, created_at=now)
             )
             continue
-        if says_more(old.text, new.text):
-            links.append(Link(source=new.id, target=old.id, type="supersedes", automatic=True, created_at=now))
+        if "superseded" in (old.state, by.state) and leads(tx, old.id, by.id, "supersedes"):
+            continue
+        if says_more(old.text, by.text):
+            links.append(Link(source=by.id, target=old.id, type="supersedes", automatic=True, created_at=now))
             continue
         for memory in _derived(tx, old):
             holds = memory.state == "active" and memory.valid_to is None
             if holds and len(_turns_of(tx, memory)) == 1:
-                outdate(tx, memory, new, now)
-        if tx.get([old.partition], [old.id])[old.id].state == "active":
-            outdate(tx, old, new, now)
+                outdate(tx, memory, by, now, automatic=True)
+        if tx.get([old.partition], [old.id])[old.id] == old:
+            outdate(tx, old, by, now, automatic=True)
     tx.add_links(links)
+
+
+def _may_end(old: Entry, by: Entry) -> bool:
+    """Whether one entry can end where another begins: it does not begin later, and has not ended by then or by its own."""
+    held = all(one.state in ("active", "superseded") for one in (old, by)) and old.valid_from <= by.valid_from
+    return held and (old.valid_to is None or (old.state == "superseded" and old.valid_to > by.valid_from))
 
 
 def end_with_turns(tx: Tx, memory: Entry, now: datetime) -> None:
@@ -79,14 +89,23 @@ def leads(reader: StoreReader, source: str, target: str, type_: str) -> bool:
     return False
 
 
-def outdate(tx: Tx, old: Entry, new: Entry, now: datetime, *, at: datetime | None = None, wrong: bool = False) -> Entry:
-    """End an entry that another one replaces, and the turns it was derived from.
+def outdate(
+    tx: Tx,
+    old: Entry,
+    new: Entry,
+    now: datetime,
+    *,
+    at: datetime | None = None,
+    wrong: bool = False,
+    automatic: bool = False,
+) -> Entry:
+    """End an entry that another one replaces, and the turns it was derived from. `automatic`: their words said so.
 
     A turn that also says something that still holds is not ended; the link from the new turn says what it lost.
     """
     ended = superseded(old, new, at, now, wrong=wrong)
     tx.update(ended, change="corrected" if wrong else "superseded")
-    links = [Link(source=new.id, target=old.id, type="supersedes", created_at=now)]
+    links = [Link(source=new.id, target=old.id, type="supersedes", automatic=automatic, created_at=now)]
     action = "correct" if wrong else "supersede"
     audit(tx, Event(at=ended.updated_at, tenant=old.tenant, action=action, entry_id=old.id, detail={"by": new.id}))
     later = _turns_of(tx, new) or [new]
@@ -98,7 +117,7 @@ def outdate(tx: Tx, old: Entry, new: Entry, now: datetime, *, at: datetime | Non
         if turn.state == "active" and not told_on and not says_more(turn.text, by.text):
             end = at if at is not None and at > turn.valid_from else None
             tx.update(superseded(turn, by, end, now), change="superseded")
-        links.append(Link(source=by.id, target=turn.id, type="supersedes", created_at=now))
+        links.append(Link(source=by.id, target=turn.id, type="supersedes", automatic=automatic, created_at=now))
     tx.add_links(links)
     return ended
 

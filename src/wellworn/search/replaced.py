@@ -1,12 +1,14 @@
-"""Which earlier statements a new one replaces: found when it is written."""
+"""Which earlier statements a new one replaces, and which later ones replace it: found when it is written."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from datetime import datetime
 
 import numpy as np
 
+from wellworn.core.clock import to_micros
 from wellworn.core.values import KINDS, READ_BY_RULES, Entry, Partition
 from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, SURE, may_replace, probability
 from wellworn.ingest.statement import read, told_by
@@ -17,7 +19,7 @@ from wellworn.models.port import Matrix
 from wellworn.search.arms import Scores
 from wellworn.search.bank import Bank, Mask, Rows
 from wellworn.search.context import highest
-from wellworn.search.partition import SUPERSEDED
+from wellworn.search.partition import NONE, SUPERSEDED
 from wellworn.search.ram import Ram
 from wellworn.store.port import NewEntry
 
@@ -49,16 +51,23 @@ class Truth:
         self._most = 1.0 if decides else SURE - 0.01
 
     def replaced(self, partition: Partition, records: Sequence[NewEntry]) -> list[list[tuple[Entry, float]]]:
-        """For each record the earlier entries that it may replace, with the probability of each."""
+        """For each record the earlier entries that it may replace, and the later ones that may replace it if it is told
+        late, with the probability of each."""
         stating = [number for number, record in enumerate(records) if _states(record)]
         asked = [number for number in stating if _may_replace(records[number])]
+        dated = any(records[number].entry.at != records[number].entry.updated_at for number in stating)
         found: list[list[tuple[Entry, float]]] = [[] for _ in records]
-        if not asked or not self._ram.may_load(partition, LARGEST_BANK):
+        if not (asked or dated) or not self._ram.may_load(partition, LARGEST_BANK):
             return found
+        late = self._late(partition, records, stating) if dated else set[int]()
         count = NEAREST if len(records) <= FEW_TEXTS else NEAREST_OF_MANY
-        near = self._near(partition, [records[number] for number in asked], count)
+        near: dict[int, list[tuple[float, Entry]]] = {}
+        for numbers, ended in (([n for n in asked if n not in late], False), (sorted(late), True)):
+            if numbers:
+                several = self._near(partition, [records[number] for number in numbers], count, ended=ended)
+                near.update(zip(numbers, several, strict=True))
         vectors = _stacked([records[number].vector for number in stating])
-        for number, stored in zip(asked, near, strict=True):
+        for number, stored in sorted(near.items()):
             new, place = records[number].entry, bisect_left(stating, number)
             given = [records[other].entry for other in stating[:place]]
             if new.thread is not None and corrects(new.text):
@@ -69,10 +78,11 @@ class Truth:
             cosines = vectors[:place] @ vectors[place]
             best = [(float(cosines[other]), given[other]) for other in np.argsort(-cosines, kind="stable")[:count]]
             nearest = sorted([*stored, *best], key=lambda pair: -pair[0])[:count]
+            pairs = [(cosine, one, (one, new) if one.at <= new.at else (new, one)) for cosine, one in nearest]
             rivals = [
-                (old, min(self._most, _chance(old, new, cosine if self._fitted else None)))
-                for cosine, old in nearest
-                if _comparable(old, new)
+                (one, min(self._most, _chance(old, by, cosine if self._fitted else None)))
+                for cosine, one, (old, by) in pairs
+                if _comparable(old, by)
             ]
             found[number] = sorted([r for r in rivals if r[1] >= MAYBE], key=lambda r: -r[1])[:MOST_RIVALS]
         return found
@@ -82,48 +92,73 @@ class Truth:
         said = read(text)
         return vector + topics().towards(said.topics) if self._bundled and said.has_topic else vector
 
+    def _late(self, partition: Partition, records: Sequence[NewEntry], numbers: Sequence[int]) -> set[int]:
+        """Those of these records that are older than something stored or given before them."""
+        with self._ram.bank([partition]) as (bank, _):
+            newest, late = int(bank.column("at", slice(None)).max()) if len(bank) else None, set[int]()
+        for number in numbers:
+            at = to_micros(records[number].entry.at)
+            if newest is not None and at < newest:
+                late.add(number)
+            newest = at if newest is None else max(at, newest)
+        return late
+
     @staticmethod
-    def _among_people(bank: Bank, record: NewEntry) -> bool:
+    def _among_people(bank: Bank, thread: int | None, speaker: int) -> bool:
         """Whether a turn is of a dialogue in which someone else than an assistant answers: people talk about much
         that replaces nothing, so reflection reads such a dialogue at its end."""
-        if record.entry.thread is None:
+        if thread is None:
             return False
-        rows = np.flatnonzero(bank.column("thread", slice(None)) == record.entry.thread)
-        others = bank.column("speaker", rows) != record.index.speaker
+        rows = np.flatnonzero(bank.column("thread", slice(None)) == thread)
+        others = bank.column("speaker", rows) != speaker
         others &= ~bank.has_trait(Trait.ASSISTANT, rows)
         return bool(others.any())
+
+    def _may_rival(self, bank: Bank, row: int, at: datetime) -> bool:
+        """Whether a row is not newer, or may replace what is older."""
+        thread, speaker, said = (int(bank.column(name, slice(row, row + 1))[0]) for name in ("thread", "speaker", "at"))
+        return said <= to_micros(at) or thread == NONE or not self._among_people(bank, thread, speaker)
 
     def _said_before(self, partition: Partition, record: NewEntry) -> list[Entry]:
         """The last statement of its thread that is stored, if there is one."""
         with self._ram.bank([partition]) as (bank, _):
-            if self._among_people(bank, record):
+            if self._among_people(bank, record.entry.thread, record.index.speaker):
                 return []
             rows = np.flatnonzero(_fit(bank) & (bank.column("thread", slice(None)) == record.entry.thread))
             last = rows[np.lexsort((bank.column("no", rows), bank.column("at", rows)))][-1:]
             nos, seqs = bank.named(last)
         return [*self._ram.entries.read(nos, seqs).values()]
 
-    def _near(self, partition: Partition, records: Sequence[NewEntry], count: int) -> list[list[tuple[float, Entry]]]:
-        """For each record the statements nearest to it that hold now, with their cosines."""
+    def _near(
+        self, partition: Partition, records: Sequence[NewEntry], count: int, *, ended: bool
+    ) -> list[list[tuple[float, Entry]]]:
+        """For each record the statements nearest to it that hold now, or `ended` ones too, with their cosines."""
         near: list[tuple[list[int], list[float]]] = [([], []) for _ in records]
         with self._ram.bank([partition]) as (bank, _):
-            asked = [n for n, one in enumerate(records) if len(bank) and not self._among_people(bank, one)]
+            asked = [
+                n
+                for n, one in enumerate(records)
+                if len(bank) and not self._among_people(bank, one.entry.thread, one.index.speaker)
+            ]
             vectors = [
                 self._sought(records[n].entry.text, vector) for n in asked if (vector := records[n].vector) is not None
             ]
             if not vectors:
                 return [[] for _ in records]
-            found = _nearest(bank, np.stack(vectors), count)
+            found = _nearest(bank, np.stack(vectors), _fit(bank, ended=ended), count)
             for n, (rows, cosines) in zip(asked, found, strict=True):
+                if ended:
+                    kept = [self._may_rival(bank, row, records[n].entry.at) for row in rows]
+                    rows, cosines = rows[kept], cosines[kept]
                 near[n] = bank.named(rows)[0], cosines.tolist()
             nos, seqs = bank.named(np.flatnonzero(np.bincount(np.concatenate([rows for rows, _ in found]))))
         entries = self._ram.entries.read(nos, seqs)
         return [[(cosine, entries[no]) for no, cosine in zip(*one, strict=True) if no in entries] for one in near]
 
 
-def _nearest(bank: Bank, vectors: Matrix, count: int) -> list[tuple[Rows, Scores]]:
-    """For each vector the nearest rows with their cosines, among those of statements that hold now."""
-    (index, _), fits, found = bank.filled[0], _fit(bank), list[tuple[Rows, Scores]]()
+def _nearest(bank: Bank, vectors: Matrix, fits: Mask, count: int) -> list[tuple[Rows, Scores]]:
+    """For each vector the nearest rows with their cosines, among those that fit."""
+    (index, _), found = bank.filled[0], list[tuple[Rows, Scores]]()
     likely = [near for vector in vectors if (near := index.likely(vector, count, passing=fits)) is not None]
     if len(likely) == len(vectors):
         for vector, near in zip(vectors, likely, strict=True):
@@ -144,11 +179,11 @@ def _nearest(bank: Bank, vectors: Matrix, count: int) -> list[tuple[Rows, Scores
     return found
 
 
-def _fit(bank: Bank) -> Mask:
-    """The rows of statements that hold now."""
+def _fit(bank: Bank, *, ended: bool = False) -> Mask:
+    """The rows of statements that hold now, or of `ended` ones too."""
     everything = slice(None)
     fits = ~bank.has_trait(SILENT, everything)
-    fits &= bank.column("alive", everything) & (bank.column("state", everything) != SUPERSEDED)
+    fits &= bank.column("alive", everything) & (ended | (bank.column("state", everything) != SUPERSEDED))
     fits &= np.isin(bank.column("kind", everything), _COMPARED_CODES)
     fits &= bank.column("chars", everything) <= LONGEST_CHARS
     return fits
@@ -171,12 +206,14 @@ def _may_replace(record: NewEntry) -> bool:
 
 
 def _comparable(old: Entry, new: Entry) -> bool:
-    """Whether one can replace the other: the same speaker, as far as known, and title, both about now, not the same
-    words, and not older."""
+    """Whether one can replace the other: the same speaker, as far as known, and title, neither with an end of its own, not
+    the same words, not older, and not after the other ended."""
     speakers = {old.speaker, new.speaker} - {None}
     same = len(speakers) < 2 and old.title == new.title and old.text != new.text
-    same = same and old.at <= new.at and old.id != new.id
-    return same and old.valid_to is None and new.valid_to is None and old.trust == new.trust
+    same = same and old.at <= new.at and old.id != new.id and (old.valid_to is None or old.valid_to > new.valid_from)
+    return (
+        same and old.trust == new.trust and all(one.valid_to is None or one.state == "superseded" for one in (old, new))
+    )
 
 
 def _chance(old: Entry, new: Entry, cosine: float | None) -> float:
