@@ -594,6 +594,43 @@ def test_what_was_replaced_holds_again_when_what_replaced_it_is_forgotten(how: s
         assert mem.verify().ok
 
 
+@pytest.mark.parametrize("turns", [False, True], ids=["notes", "turns"])
+def test_what_was_replaced_holds_again_when_what_replaced_it_says_something_else(turns: bool) -> None:
+    who, live = ("I", "I live in Leeds.") if turns else ("Kim", "Kim lives in Leeds.")
+    with Memory(":memory:", background=False) as memory:
+        kim = memory.for_user("kim")
+
+        def tell(text: str, at: str) -> str:
+            return kim.session(at).add("user", text, at=at) if turns else kim.remember(text, kind="fact", at=at)[0]
+
+        leeds, york = tell(live, "2024-01-01"), tell(f"{who} moved to York.", "2024-06-01")
+        tell(f"{who} moved to Hull.", "2024-09-01")
+        kim.edit(york, text=f"{who} had a day out in York.")
+        assert [kim.get(id).state for id in (leeds, york)] == ["superseded", "active"]  # Hull still replaces Leeds
+        kim.forget(session_id="2024-09-01") if turns else kim.forget([kim.recall("Hull")[0].entry.id])
+        assert kim.get(leeds).state == "active"
+        assert kim.recall("Where do I live?" if turns else "Where does Kim live?")[0].text == live
+        kim.edit(york, text=f"{who} moved to York.")  # and the other way
+        assert kim.get(leeds).state == "superseded"
+        versions = len(kim.history(leeds))
+        kim.edit(york, text=f"{who} moved to York!")
+        assert (kim.get(leeds).state, len(kim.history(leeds))) == ("superseded", versions)
+        assert kim.edit(leeds, text="Leeds has an opera.").state == "active"
+        assert memory.verify().ok
+
+
+def test_what_a_person_replaced_stays_so_when_the_words_change() -> None:
+    with Memory(":memory:") as mem:
+        tea, leeds, york = (
+            mem.remember(text, scope=ADA, kind="fact", at=START + timedelta(days=day))[0]
+            for day, text in enumerate(["Kim likes tea.", "Kim lives in Leeds.", "Kim moved to York."])
+        )
+        for old in (tea, leeds):
+            mem.supersede(old, york, scope=ADA)
+        mem.edit(york, text="Kim had a day out in York.", scope=ADA)
+        assert [mem.get(old, scope=ADA).state for old in (tea, leeds)] == ["superseded", "superseded"]
+
+
 def test_what_a_turn_still_replaces_stays_ended() -> None:
     with Memory(":memory:", background=False) as mem:
         before, (_, memory) = _oslo_and_bergen(mem)

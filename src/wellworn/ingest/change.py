@@ -9,15 +9,15 @@ from types import MappingProxyType
 from typing import Any
 
 from wellworn.core.errors import Conflict, InvalidInput
-from wellworn.core.values import Entry, Link, Partition, Scope, Version
+from wellworn.core.values import Entry, Link, Partition, Scope, Version, altered
 from wellworn.core.wellformed import count_tokens
 from wellworn.ingest import validate
-from wellworn.ingest.outdate import hold_again, hold_without, leads, outdate, replaced_by
-from wellworn.ingest.remember import Writer, scrubbed_values
+from wellworn.ingest.outdate import compare_anew, hold_again, hold_without, leads, outdate, replaced_by
+from wellworn.ingest.remember import Rivals, Writer, scrubbed_values
 from wellworn.ingest.session import OFFSET
 from wellworn.ingest.terms import content_hash
 from wellworn.store.events import Event, audit
-from wellworn.store.port import Store, Tx
+from wellworn.store.port import NewEntry, Store, Tx
 
 ONE_WAY_LINKS = ("supersedes", "derived_from")
 EDITABLE = (
@@ -61,8 +61,10 @@ class Changer:
                 return before  # nothing to change, so nothing to keep a version of
             after = _edited(before, wanted, self._clock())
             index = vector = None
+            drawn: Sequence[Link] = ()
+            rivals: Rivals = ()
             if _IN_INDEX & wanted.keys():
-                (new,) = self._writer.records_of([after])
+                new, drawn, rivals = self._compared(after, anew=before.text != after.text)
                 index, vector = new.index, new.vector
             with self._writer.transact() as tx:
                 if tx.one(scope.partitions(), entry_id) != before:
@@ -75,7 +77,24 @@ class Changer:
                         tx.remove_link(entry_id, old, "supersedes")
                     hold_without(tx, replaced, after.updated_at)
                 audit(tx, _event(after, "edit", fields=", ".join(sorted(wanted))))
+                if before.text != after.text:
+                    after = compare_anew(tx, after, drawn, rivals)
             return after
+
+    def _compared(self, after: Entry, *, anew: bool) -> tuple[NewEntry, list[Link], Rivals]:
+        """An edited entry as it is indexed; if its text changed, the links that its words had led to, and what it may
+        replace now, or what may replace it. What it had replaced is looked at as if it held."""
+        found = self._store.links([after.id], types=["supersedes", "contradicts"]) if anew else ()
+        drawn = [link for link in found if link.automatic]
+        ids = {end for link in drawn for end in (link.source, link.target)} - {after.id}
+        others = self._store.get([after.partition], sorted(ids)).values()
+        free = [
+            altered(one, state="active", valid_to=None) if one.state == "superseded" else one
+            for one in (*others, after)
+        ]
+        records = self._writer.records_of(free)
+        rivals = self._writer.replaced_by(records)[-1] if anew else ()
+        return replace(records[-1], entry=after), drawn, rivals
 
     def retitle(self, titles: Sequence[tuple[Entry, str]], *, scope: Scope, check: Callable[[Tx], None]) -> None:
         """Give entries other titles, all or none: none if one has changed since it was read, or `check` raises."""
@@ -101,7 +120,8 @@ class Changer:
             state = "pruned" if wrong else "superseded"
             drawn = {(link.source, link.target, link.type) for link in self._store.links([old_id])}
             if old.state == state and moment is None and (new_id, old_id, "supersedes") in drawn:
-                return old  # done before
+                tx.add_links([Link(source=new_id, target=old_id, type="supersedes", created_at=self._clock())])
+                return old  # done before, by hand or by itself: now it is by hand
             self._refuse_ring(new_id, old_id, "supersedes")
             return outdate(tx, old, new, self._clock(), at=moment, wrong=wrong)
 

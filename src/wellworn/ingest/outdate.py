@@ -73,7 +73,7 @@ def end_with_turns(tx: Tx, memory: Entry, now: datetime) -> None:
     for turn in sorted(turns, key=lambda one: one.at)[-1:]:
         ids = [link.source for link in tx.links([turn.id], types=["supersedes"]) if link.target == turn.id]
         for by in sorted(tx.get([memory.partition], ids).values(), key=lambda one: one.at)[-1:]:
-            outdate(tx, memory, by, now)
+            outdate(tx, memory, by, now, automatic=True)
 
 
 def leads(reader: StoreReader, source: str, target: str, type_: str) -> bool:
@@ -134,6 +134,24 @@ def hold_again(tx: Tx, old: Entry, new: Entry, now: datetime) -> None:
                     tx.remove_link(id, one.id, "supersedes")
             if not drawn - new_ids:
                 _restore(tx, one, now)
+
+
+def compare_anew(tx: Tx, new: Entry, drawn: Sequence[Link], rivals: Sequence[tuple[Entry, float]]) -> Entry:
+    """Take back the links that the former words of an edited entry led to, unless the present ones do so too, and record
+    what those replace; see `replace_older`. Returns the entry as it stands then."""
+    now, sure = new.updated_at, {one.id for one, chance in rivals if chance >= SURE}
+    stale = [link for link in drawn if link.type == "contradicts" or sure.isdisjoint((link.source, link.target))]
+    olds = {link.target for link in stale if link.type == "supersedes"} - {new.id}
+    replaced = {old: by for old, by in replaced_by(tx, {new.id}).items() if old in olds} if olds else {}
+    there = tx.get([new.partition], [link.source for link in stale])
+    for link in stale:
+        removed = tx.remove_link(link.source, link.target, link.type)
+        if removed and link.type == "supersedes" and link.target == new.id and link.source in there:
+            hold_again(tx, new, there[link.source], now)
+    hold_without(tx, replaced, now)
+    if tx.get([new.partition], [new.id])[new.id].state == "active":
+        replace_older(tx, rivals, new, now)
+    return tx.get([new.partition], [new.id])[new.id]
 
 
 _DATE = regex(r" \(\d[^()]*\)")
