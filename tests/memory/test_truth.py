@@ -15,7 +15,7 @@ from evals.life import first_chats, judged_pairs
 
 from contract.builders import analyze
 from wellworn import Memory, Scope, ScopeError
-from wellworn.ingest.replaces import SURE, may_replace, probability
+from wellworn.ingest.replaces import MAYBE, SURE, may_replace, probability
 from wellworn.ingest.statement import about_another, read
 from wellworn.ingest.terms import terms
 from wellworn.ingest.utterance import only_asks
@@ -977,6 +977,32 @@ def test_statements_in_other_languages_replace_only_what_they_name(language: str
         assert now in first.text
         assert before in second.text
         assert second.outdated
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Ich bin allergisch gegen Penicillin.", "Ich bin allergisch gegen Erdbeeren."),
+        ("Ich bin allergisch gegen Penicillin.", "Ich bin jetzt auch allergisch gegen Erdbeeren."),
+        ("Soy alérgico a las nueces.", "Ahora soy alérgico a la penicilina."),
+        ("Mój pies nazywa się Burek.", "Moja córka nazywa się Zosia."),
+        ("Je travaille chez Orange.", "Mon mari travaille maintenant chez Total."),
+        ("Meine Schwester lebt in Köln.", "Meine Schwester arbeitet jetzt bei Bosch."),
+        ("У меня аллергия на орехи.", "У мамы аллергия на молоко."),
+        ("我的狗叫小黑。", "我的女儿叫小红。"),
+    ],
+)
+def test_look_alikes_in_other_languages_are_not_outdated(old: str, new: str) -> None:
+    with Memory(":memory:") as mem:
+        told(mem, old, new)
+        for session in mem.sessions(scope=ADA):
+            mem.session(session, scope=ADA).end(wait=60)
+        assert not mem.entries(state="superseded", scope=ADA)
+
+
+def test_unrelated_statements_in_other_languages_contradict_nothing() -> None:
+    assert probability("Mein Hund heißt Bruno.", "Ich trinke gern Tee.", spoken=True) == 0
+    assert probability("Ich arbeite bei Siemens.", "Ich arbeite bei Bosch.", spoken=True) >= MAYBE
 
 
 def test_a_mere_suspicion_does_not_outdo_what_a_question_asks_for_in_its_words() -> None:

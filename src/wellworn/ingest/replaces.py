@@ -7,13 +7,14 @@ on the tuning files of `evals/lives` and on labelled pairs from real chats; docs
 the bundled vectors, so that it judges alike whatever embedder a store has, and beside them how close the vectors of a store
 are whose model it was fitted for.
 
-It knows one language's words for change, kinship and doubt. In other languages a statement replaces only what it shares
-telling words with.
+It knows one language's words for kinship and doubt. In other languages a statement replaces only one that says the same but for
+a value, and only where it tells of a change.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from functools import lru_cache
 from itertools import takewhile
 
@@ -63,10 +64,11 @@ FITTED_FOR = "minilm:"
 """Names of embedders whose vectors it also takes begin so."""
 
 _MUCH, _HALF = 0.4, 0.5
-"""The share of its words that a statement has in common with one that it replaces: in another language, and in English where no topic
-says that they are about one matter."""
-_TELLING_CHARS = 6
-"""Shorter words that two statements share may be mere form words in languages whose form words it does not know."""
+"""The share of its words that a statement has in common with one that it replaces."""
+_TELLING_CHARS, _MANY_WORDS = 6, 4
+"""Shorter words, or fewer, that two statements share may be mere form words in languages whose form words it does not know."""
+_ALLERGY = regex(r"all?[eé]rg|аллерг|过敏|過敏|アレルギー|حساسية", re.I)
+"""Of these one may get more: a new one ends none."""
 _HAN = regex(r"[\u4e00-\u9fff]{2}")
 
 
@@ -159,15 +161,28 @@ def _told_by_subject(old: Statement, new: Statement) -> tuple[Statement, Stateme
     return (old, new) if before is None or after is None or before[0] != after[0] else (before[1], after[1])
 
 
-def _share_words(before: Statement, after: Statement) -> bool:
-    """Whether two statements are about a thing of one name, or share many of their words, a long one or two pairs of Chinese
-    signs among them: in languages whose form words it does not know, all statements are close in meaning."""
-    shared = before.content & after.content
-    many = _share(before.content, after.content) >= _MUCH
-    telling = any(len(word) >= _TELLING_CHARS for word in shared)
-    if many and (telling or sum(bool(_HAN.fullmatch(word)) for word in shared) > 1):
-        return True
-    return any(one <= other or other <= one for one in before.things for other in after.things)
+def _differ_in_value(before: Statement, after: Statement) -> bool:
+    """Whether two statements in another language are the same but for one value and words that tell of a change: "Ich arbeite bei
+    Siemens", "Ich arbeite jetzt bei Bosch"; or the new one says that what the old one names is at another time. They share a
+    long word besides what is somebody's, two pairs of Chinese signs, or many words."""
+    old, new = before.frame_abroad, after.frame_abroad
+    shared, signs = old & new, sum(bool(_HAN.fullmatch(word)) for word in old & new)
+    telling = any(len(word) >= _TELLING_CHARS for word in shared - after.owned_abroad)
+    if not (telling or signs > 1 or len(shared) >= _MANY_WORDS):
+        return False
+    same_length = len(old) == len(new) or signs  # pairs of signs overlap
+    return (same_length and len(shared) >= _HALF * max(len(old), len(new))) or (
+        after.shifts_abroad and _share(old, new) >= _MUCH
+    )
+
+
+def _most_abroad(before: Statement, after: Statement) -> float:
+    """The same for what is not English: nothing is surely replaced without a word for it, nor by what is said of another one's."""
+    if after.owned_abroad and not any(thing in word for thing in after.owned_abroad for word in before.frame_abroad):
+        return 0.0
+    if not _differ_in_value(before, after):
+        return MAYBE if after.tells_change else 0.0
+    return 1.0 if after.tells_change and not _ALLERGY.search(after.said) else _UNSURE
 
 
 def _share(one: frozenset[str], other: frozenset[str]) -> float:
@@ -179,14 +194,14 @@ def _most(before: Statement, after: Statement) -> float:
     """The highest probability that a pair can have. What is said for, of or with different things has nothing to do with each
     other. Nothing is surely replaced by a statement about another thing, or about one that the old statement does not mention; nor
     what was or may be; nor where both merely tell what happened, or of things of which one has many: there the newer may come first."""
-    if not _english(before, after) and not _share_words(before, after):
-        return MAYBE
+    if not (english := _english(before, after)) and (most := _most_abroad(before, after)) < 1:
+        return most
     if _apart(before.of_what, after.of_what):
         return 0.0
     if before.component and after.component and before.component != after.component:
         return 0.0
     on_topic, several = _on_one_topic(before, after)
-    ends, same, english = before.names & after.ended, agreement(before, after), _english(before, after)
+    ends, same = before.names & after.ended, agreement(before, after)
     unrelated = same < _OTHER_TOPICS and min(before.topics.sum(), after.topics.sum()) > HAS_TOPIC
     if unrelated and english and not ends:
         return _UNSURE

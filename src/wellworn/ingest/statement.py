@@ -68,7 +68,9 @@ _NOT_SO = regex(
 )
 """What was or may be does not replace what is, and is not replaced."""
 _BESIDES = regex(
-    r"\b(?:(?<!, )still|still(?=\W*$)|also|too(?=\W*$|[.,;!])|as well|besides|in addition|another|a second)\b", re.I
+    r"\b(?:(?<!, )still|still(?=\W*$)|also|too(?=\W*$|[.,;!])|as well|besides|in addition|another|a second"
+    r"|auch|aussi|también|também|anche|ook|też|także|тоже|также)\b|也|还",
+    re.I,
 )
 """The old one holds too."""
 _STAYS = regex(r", still\b([^.!?;]*)", re.I)
@@ -138,6 +140,14 @@ _FULL = 3
 _FURTHER = regex(r"^\W*(?:also|oh|and|so|but|btw)\b\W*", re.I)
 """How a further part of a message begins."""
 _HE_OR_SHE = regex(r"^\W*(?:he|she)\b", re.I)
+_CHANGES_ABROAD = regex(lists.CHANGES_ABROAD)
+_SHIFTS_ABROAD = regex(lists.SHIFTS_ABROAD, re.I)
+_OWNED_ABROAD = regex(
+    r"\b(?:(?:mein|unser)(?:e[nmrs]?)?|mon|ma|mes|notre|nos|mis?|nuestr[oa]s?|mi[oae]|miei|meus?|minhas?|mijn|onze?|m[oó]j(?:a|ą|e|ego|ej)?"
+    rf"|мо(?:й|я|ё|е|ю|и|его|ей))\s+(?:(?:{lists.NEW_ABROAD})\s+)?(\w+)|我们?的新?(\w)|我([姐妹哥弟妈爸妻]|丈夫|女儿|儿子)|私の(\w)",
+    re.I,
+)
+"""What somebody has, or whom, in the languages of `word_lists.CHANGES_ABROAD`."""
 _NOUNS = regex(r"[^\W_](?:[\w'’-]*[^\W_])?")
 _OWN = ("my", "our")
 
@@ -273,7 +283,22 @@ class Statement:
 
     @cached_property
     def tells_change(self) -> bool:
-        return self.english and changes(self._words)
+        return changes(self._words) if self.english else bool(_CHANGES_ABROAD.search(self.said))
+
+    @cached_property
+    def owned_abroad(self) -> frozenset[str]:
+        """What the speaker calls "my" in another language than English."""
+        return frozenset(word for found in _OWNED_ABROAD.findall(self.said) for one in found for word in words(one))
+
+    @cached_property
+    def shifts_abroad(self) -> bool:
+        """It says in another language that something is at another time."""
+        return _SHIFTS_ABROAD.search(self.said) is not None
+
+    @cached_property
+    def frame_abroad(self) -> frozenset[str]:
+        """Its words without those that tell of a change in another language."""
+        return frozenset(words(_CHANGES_ABROAD.sub(" ", self.said)))
 
     @cached_property
     def only_ends(self) -> bool:

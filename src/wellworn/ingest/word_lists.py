@@ -45,6 +45,21 @@ CHANGE_WORDS = frozenset(
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
 """Stems of words that tell of a change."""
+NEW_ABROAD = r"neue[rsnm]?|nouve(?:au|lle)|nuev[oa]|nov[oa]|nuov[oa]|nieuwe?|now[yaeą]|нов(?:ый|ая|ое|ую)|yeni"
+SHIFTS_ABROAD = (
+    r"\b(?:verschoben|verlegt|report[ée]|décal[ée]|cambiad[oa]|aplazad[oa]|adiad[oa]|spostat[oa]|rinviat[oa]|verzet|verschoven|przełożon"
+    r"|przeniesion|перен[её]с|ertelendi)|改[成到为在]|変わり|変更"
+)
+CHANGES_ABROAD = (
+    r"(?i:\b(?:jetzt|nun|inzwischen|mittlerweile|nicht mehr|maintenant|désormais|finalement|n(?:e |['’])\w+ plus|ahora|ya no"
+    r"|agora|já não|não \w+ mais|adesso|ora|ormai|non \w+ più|nu|niet meer|teraz|już nie|теперь|больше не|artık|الآن|لم أعد)\b"
+    r"|\b(?:an)?statt \w|umgezogen|déménagé|mudado|mud[éó]\b|mudei|trasferit[oa]\b|verhuisd|przeprowadził|переехал|taşındı"
+    r"|\b(?:abgesagt|annul[éla]|cancelad|geannuleerd|odwołan|отмен|iptal\b)"
+    rf"|{SHIFTS_ABROAD})|\b(?:{NEW_ABROAD})\b"  # not "Nueva York"
+    r"|现在|不再|换[成了]|(?<=的)新|搬[到家]|取消|今は|今、|もう(?!すぐ)|新しい|引っ越|キャンセル"
+)
+"""How a change is told in German, French, Spanish, Portuguese, Italian, Dutch, Polish, Russian, Turkish, Arabic, Chinese and Japanese:
+what is new, is at another time, holds now, or is over."""
 END_WORDS = frozenset("dead die end gone leav left longer out quit resign retir".split())  # noqa: SIM905
 """Stems of words with which somebody or something is over, without an object."""
 NEW_WORDS = frozenset({"current", "final", "latest", "new", "newer", "newest", "official", "recent"})
