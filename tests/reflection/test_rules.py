@@ -84,6 +84,10 @@ def why(*said: tuple[str, str]) -> dict[int, str]:
         ("Ich wohne in Graz und habe zwei Hunde.", "Ada: Ich wohne in Graz und habe zwei Hunde."),
         ("Me gusta el té con limón.", "Ada: Me gusta el té con limón."),
         ("我住在北京，我有两只猫。", "Ada: 我住在北京，我有两只猫。"),
+        ("Ich bin am 3. Mai 1990 geboren.", "Ada: Ich bin am 3. Mai 1990 geboren."),
+        ("Ich wohne in der Goethestr. 12 in Graz.", "Ada: Ich wohne in der Goethestr. 12 in Graz."),
+        ("Mi médica es la Dra. López.", "Ada: Mi médica es la Dra. López."),
+        ("Si me tocara algo, viviría en Nueva York.", "Ada: Si me tocara algo, viviría en Nueva York."),
     ],
 )
 def test_a_sentence_becomes_a_memory(said: str, memory: str) -> None:
@@ -131,6 +135,8 @@ def test_a_turn_that_gives_nothing_has_a_reason(said: str, reason: str) -> None:
     Как зовут мою сестру | 我住在哪里 | 私の自転車は何ですか | @src/app.py what does this do | in utils.py what does foo() do
     wondering if we need redis here | the tests pass on CI but not here, why | kannst du die Tests starten
     Füge einen Knopf hinzu | arregla el parser | corrige les tests | bitte den Parser reparieren | My tests are failing.
+    wogegen bin ich allergisch | à quoi je suis allergique | na co mam alergię | wanneer is mijn verjaardag | neye alerjim var
+    Cześć, dzień dobry! | Jajaja, qué bueno. | Merci beaucoup, à demain ! | Escríbeme un poema corto sobre el mar.
     The staging server is down. | the ci is red | der Build ist kaputt | I get this error: | here's my code
     """.replace("\n", "|").split("|"),
 )
@@ -149,6 +155,7 @@ def test_what_asks_orders_or_passes_is_no_memory_in_any_language(said: str) -> N
     Wo ich wohne ist es sehr laut | 我什么都吃 | 私はいつも歩いて会社に行きます | Comment on pull requests in English.
     Marie enseigne le français à Lyon | Juan arregla el coche los sábados | Como verduras todos los días | Users must log in with SSO.
     Our app crashes are handled by Sentry. | The page for broken links is at /404. | Anything with nuts makes me ill.
+    na co dzień jem owsiankę | Donde vivo hace mucho frío | Kiedy pada gram w szachy
     Helen's in Durham now | they've put me on nights again for july | marek's going on parental leave from march
     """.replace("\n", "|").split("|"),
 )

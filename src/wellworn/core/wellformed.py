@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -103,3 +104,26 @@ def count_tokens(text: str) -> int:
     # The same, sooner: groups of six, and what begins a shorter group.
     marked = b" " + text.encode().translate(_ASCII).replace(b"aaaaaa", b".")
     return marked.count(b".") + marked.count(b" a") + marked.count(b".a")
+
+
+class _Folding(dict[int, str | None]):
+    """What each character becomes. Other letters than before need a migration such as `fold_letters`."""
+
+    def __missing__(self, code: int) -> str | None:
+        char = chr(code)
+        digit = unicodedata.decimal(char, None) if char < "\u1b00" else None
+        accent = unicodedata.combining(char)
+        dropped = accent == 7 or (accent and not "\u0900" <= char < "\u0f00")  # there vowels are marks, 7 is the nukta
+        self[code] = folded = None if dropped else char if digit is None else str(digit)
+        return folded
+
+
+_FOLDING = _Folding(
+    str.maketrans({"ß": "ss", "œ": "oe", "æ": "ae", "ـ": None} | dict(zip("łøđıة", "lodiه", strict=True)))
+)
+
+
+def fold(text: str) -> str:
+    """Lower case without accents or typographic apostrophes."""
+    decomposed = unicodedata.normalize("NFKD", text.lower().replace("’", "'"))
+    return unicodedata.normalize("NFC", decomposed.translate(_FOLDING))

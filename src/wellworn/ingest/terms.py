@@ -24,6 +24,7 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.hashes import hash64, signed64, thread_of
 from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, filled
+from wellworn.core.wellformed import fold
 from wellworn.ingest.dates import NamedDate, named_dates
 from wellworn.ingest.utterance import ASSISTANT_ROLES, knows_not, only_asks, only_reacts
 from wellworn.ingest.word_lists import ENGLISH_WORDS, FOREIGN_WORDS, MONTHS, RELATED, WEEKDAYS
@@ -90,34 +91,11 @@ def _term(word: str) -> int:
     return hash64(stem(word) if word.isascii() else word)
 
 
-class _Folding(dict[int, str | None]):
-    """What each character becomes. Other letters than before need a migration such as `fold_letters`."""
-
-    def __missing__(self, code: int) -> str | None:
-        char = chr(code)
-        digit = unicodedata.decimal(char, None) if char < "\u1b00" else None
-        accent = unicodedata.combining(char)
-        dropped = accent == 7 or (accent and not "\u0900" <= char < "\u0f00")  # there vowels are marks, 7 is the nukta
-        self[code] = folded = None if dropped else char if digit is None else str(digit)
-        return folded
-
-
-_FOLDING = _Folding(
-    str.maketrans({"ß": "ss", "œ": "oe", "æ": "ae", "ـ": None} | dict(zip("łøđıة", "lodiه", strict=True)))
-)
-
-
-def _fold(text: str) -> str:
-    """Lower case without accents or typographic apostrophes."""
-    decomposed = unicodedata.normalize("NFKD", text.lower().replace("’", "'"))
-    return unicodedata.normalize("NFC", decomposed.translate(_FOLDING))
-
-
 def words(text: str) -> list[str]:
     """Lower-case words in order; a run of signs that are written without spaces gives its overlapping pairs."""
     if text.isascii():
         return text.encode().translate(_ASCII_WORDS).decode().split()
-    folded = _fold(text)
+    folded = fold(text)
     if max(folded, default="") < "\u0900":
         return _WORD.findall(folded)
     found: list[str] = []
@@ -299,7 +277,8 @@ _ASKS_NAME = regex(r"^(\W*what\b.+)\b(?:called|named)\W*$", re.I | re.S)
 _ASKS_WHEN = regex(r"\b(?:when|what (?:time|date|day|year|month)|how long ago|which (?:day|month|year))\b", re.I)
 _ABOUT_PAST = regex(
     r"\b(?:before|previous(?:ly)?|former(?:ly)?|original(?:ly)?|earlier|prior|used? to|in the past|back then|the old|my old"
-    r"|no longer|not any ?more|früher|vorher|antes|avant|vroeger)\b",
+    r"|no longer|not any ?more|früher|vorher|zuvor|antes|anterior(?:mente)?|avant|auparavant|vroeger|eerder|prima(?=\W*$)|precedente(?:mente)?"
+    r"|wcześniej|przedtem|раньше|до этого|önceden)\b|以前|之前",
     re.I,
 )
 _WHICH = regex(r"^\W*(?:which|what)\s+([^\W_]+)")

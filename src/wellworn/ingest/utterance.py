@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from wellworn.core.lazy import regex
+from wellworn.core.wellformed import fold
 from wellworn.ingest.word_lists import STOP_WORDS
 
 ASSISTANT_ROLES = frozenset({"assistant", "ai", "model", "bot"})
@@ -53,14 +54,19 @@ _FEW_WORDS = 8
 """A longer sentence in another language may have a question within it."""
 _ASKS_ABROAD = regex(
     r"(?!.*\b(?:the|and|is|are|of|to|my|with|on|in english)\b)(?:"
-    r"(?:wer|wem|wann|warum|wieso|weshalb|wo(?:hin|her)?|welche[nmrs]?|qué|quién(?:es)?|dónde|cuándo|cuál(?:es)?|cómo|cuánt[oa]s?|où|quel(?:le)?s?"
-    r"|pourquoi|combien|comment|dove|perché|onde|quem|hvem|hvor|hva[d]?|hvilke[nt]?|vem|vilken|waar|waarom|wanneer|welke?|gdzie|dlaczego|czy|nerede"
-    r"|nasıl|кто|где|куда|почему|зачем|сколько|как(?:ой|ая|ие|ое|\W+зовут)|أين|متى|ماذا|لماذا|كيف|هل)\s"
+    r"(?:(?:a|de|di|en|con|para|por|com|in|da|na|do|w|z|o|в|на|о|с|у)\s+)?"  # a qué, na co, на что
+    r"(?:wer|wem|wann|warum|wieso|weshalb|wo(?:hin|her|mit|für|gegen|von|nach|bei|zu|ran|rauf)?|welche[nmrs]?|qué|quién(?:es)?|dónde|cuándo|cuál(?:es)?|cómo"
+    r"|cuánt[oa]s?|où|quel(?:le)?s?|pourquoi|combien|comment|dove|perché|quale|onde|quem|qual|hvem|hvor|hva[d]?|hvilke[nt]?|vem|vilken|waar|waarom|wanneer|welke?"
+    r"|gdzie|dlaczego|czy|kto|jak(?:i|a|ie|ą|im)|nerede|neye|nereye|hangi|kaç|nasıl|кто|кем|где|куда|почему|зачем|сколько|как(?:ой|ая|ие|ое|\W+зовут)|أين|متى|ماذا"
+    r"|لماذا|كيف|هل|ما\s+(?:اسم|هو|هي))\s"
     r"(?!(?:ich|du|er|sie|es|wir|man|je|j['’]|tu|il|elle|on|nous|eu|ik|jij|hij|we|wij|jag|jeg|vi|я|он|она|мы)\b\W*\w+\s+\w)"
-    r"|wie\s+(?:hei(?:ß|ss)t|alt|viele?|lange|oft|spät|geht)\b|was\s+(?:ist|sind|hat|habe|kann|soll|bedeutet|mache|weißt)\b|wie\s+(?:ist|kann)\b|che\s+\w+\s+\w+$"
-    r"|(?:kannst|könntest|würdest|hast|weißt)\s+du\b|(?:habe|bin|soll|darf)\s+ich\b|(?:quien|cual)\s+es\b|como\s+se\s+llama|est-ce\b|puedes\s+\w+r\b|(?:peux|pourrais)-tu\b|(?:puoi|potresti)\s+\w+r[ei]\b"
+    r"|wie\s+(?:hei(?:ß|ss)t|alt|viele?|lange|oft|spät|geht)\b|was\s+(?:ist|sind|hat|habe|kann|soll|bedeutet|mache|weißt|\w+e\s+ich)\b|wie\s+(?:ist|kann)\b|che\s+\w+\s+\w+$"
+    r"|(?:cuando\s+es|quando\s+[éè])\s|kiedy\s+(?:mam|jest)\s+\w+$|когда\s+у\s+меня(?:\s\w+){1,2}$|donde\s+\w+$|chi\s+(?:è|era|sono)\s|que\s+\w+\s+tengo$|a\s+que\s+(?:soy|estoy|tengo)\s|(?:a|di|in)\s+cosa\s|(?:à|de|avec)\s+quoi\s|c['’]est\s+(?:quand|quoi|où|qui)\s|na\s+co\s(?!dzień)|на\s+что\s"
+    r"|(?:kannst|könntest|würdest|hast|weißt)\s+du\b|(?:habe|bin|soll|darf)\s+ich\b|(?:quien|cual)\s+es\b|com[oe]\s+s[ei]\s+(?:llama|chama|chiama)|jak\s+(?:się\s+)?nazywa\s"
+    r"|est-ce\b|puedes\s+\w+r\b|(?:peux|pourrais)-tu\b|(?:puoi|potresti)\s+\w+r[ei]\b"
     r"|(?:(?:sag|zeig|erklär)\s+mir|dime|dis-moi|montre-moi|dimmi|скажи)\b)[^,;:]*$"
-    r"|[^,;:，。]*(?:(?<![没沒无])(?:什么|什麼|谁|誰|哪[里裡个個些]|怎么|怎麼|多少)(?!.*[都也])|[吗嗎]$|(?:です|ます|でした|ました)か$|까$)",
+    r"|(?:waar|wanneer|hoe|wat|wie)\s+(?:is|was|zijn|heet)\s+(?:mijn|onze?|de|het)\b[^,;:]*$|[^,;:]*\sne(?: zaman)?$"
+    r"|[^,;:，。]*(?:(?<![没沒无])(?:什么|什麼|谁|誰|哪[里裡个個些]|怎么|怎麼|多少)(?!.*[都也])|[吗嗎]$|(?:です|ます|でした|ました)か$|(?:いつ|何|どこ)$|까$)",
     re.I,
 )
 """The same in other languages: by its first words, or where a language has them elsewhere, by any."""
@@ -160,9 +166,14 @@ _REACTIONS = frozenset(
     forgot forgotten gave give given honest information info let like look long make may maybe mentioned note only
     question recall reminder said say something somewhere still take thing things think time tracking while without
     wonder wondering
+    danke dank dir vielen hallo guten morgen alles klar gut sehr bis merci beaucoup bonjour salut d accord demain gracias muchas hola buenos buenas
+    dias vale perfecto jajaja bueno que por favor obrigado obrigada ola bom dia grazie mille ciao buongiorno bene bedankt hoi goed
+    dzieki dziekuje bardzo wielkie czesc dzien dobry dobre okej спасибо большое привет хорошо понятно tesekkurler tesekkur ederim
+    merhaba cok tamam شكرا مرحبا 谢谢 谢你 谢谢你 你好 好的 ありがとう
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
-"""Words of thanks, greetings, consent and "I do not know". A turn with no other content word only reacts."""
+"""Words of thanks, greetings, consent and "I do not know", the last lines in German, French, Spanish, Portuguese, Italian, Dutch, Polish,
+Russian, Turkish, Arabic, Chinese and Japanese, without accents. A turn with no other content word only reacts."""
 _GOING_ON = frozenset(
     """
     again ahead all apply b both c carry choice continue d execute finish first fix go implement last next number option
@@ -333,7 +344,7 @@ def knows_not(text: str) -> bool:
 
 
 def _reacts(said: str) -> bool:
-    return _REACTIONS.issuperset(word for word in _WORD.findall(said.lower()) if word not in STOP_WORDS)
+    return _REACTIONS.issuperset(word for word in _WORD.findall(fold(said)) if word not in STOP_WORDS)
 
 
 def corrects(new: str) -> bool:

@@ -8,12 +8,12 @@ also judges turns.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
 from wellworn.core.lazy import regex
+from wellworn.core.wellformed import fold
 from wellworn.ingest.replaces import SURE, probability, says_more
 from wellworn.reflection import Candidate
 
@@ -76,13 +76,9 @@ def _first_form(verb: str) -> str:
 
 def _words(text: str) -> list[str]:
     """The words for comparing: in small letters, without accents and fillers."""
-    plain = _fold(text).replace("can't", "can not").replace("cannot", "can not").replace("n't", " not")
+    plain = fold(text).replace("can't", "can not").replace("cannot", "can not").replace("n't", " not")
     found = _WORD.findall(plain)
     return [word for word in found if word not in _SKIPPED] or found
-
-
-def _fold(text: str) -> str:
-    return "".join(char for char in unicodedata.normalize("NFKD", text.lower()) if not unicodedata.combining(char))
 
 
 # -- repeats within one session ----------------------------------------------------------------------------------------
@@ -112,7 +108,7 @@ def _relation(old: Candidate, new: Candidate) -> Relation:
 
 def may_be_one(one: str | None, other: str | None) -> bool:
     """Whether two speakers may be the same person: unknown, equal, or `Ada` and `Ada Lovelace`."""
-    first, second = (_fold(name or "").split() for name in (one, other))
+    first, second = (fold(name or "").split() for name in (one, other))
     return first[: len(second)] == second[: len(first)]
 
 

@@ -17,7 +17,7 @@ from typing import Literal
 from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import regex
 from wellworn.ingest.terms import STOP_WORDS, content_words, words
-from wellworn.ingest.utterance import asks, telling_words, without_opening
+from wellworn.ingest.utterance import asks, telling_words, wants_work, without_opening
 
 
 def _words(text: str) -> frozenset[str]:
@@ -144,7 +144,11 @@ _NOT_SAID = regex(r"[>#|<{}]|\d{1,2}:\d\d(?::\d\d)?\s+[A-Z]|[^|]*\|[^|]*\|")
 _LIST_MARKER = regex(r"(?:[-•–—+*]|\(?\d{1,3}[.)]|[a-zA-Z][.)])\s+")
 _END = regex(r"[.!?…]+[\"')\]]*(?=\s|$)|[。！？]+")
 _LAST_WORD = regex(r"[\w.]{1,12}\Z")
-_ABBREVIATIONS = frozenset("mr mrs ms dr prof st vs etc e.g i.e approx jr sr inc ltd dept no a.m p.m".split())  # noqa: SIM905
+_ABBREVIATIONS = frozenset(
+    """
+    mr mrs ms dr prof st vs etc e.g i.e approx jr sr inc ltd dept no a.m p.m dra sra srta mme mlle dott sig ul z.b bzw nr tel
+    """.split()  # noqa: SIM905
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,7 +191,7 @@ def _sentence(text: str, end: str) -> Iterator[Sentence]:
 
 
 def _is_end(line: str, start: int, mark: re.Match[str]) -> bool:
-    """Whether a sentence ends here: not after an abbreviation or an initial, nor in a pause ("well... maybe")."""
+    """Whether a sentence ends here: not after an abbreviation, an initial or the number of a day, nor in a pause ("well... maybe")."""
     sign = mark[0]
     if sign[0] not in ".…" or "?" in sign or "!" in sign:
         return True
@@ -195,7 +199,9 @@ def _is_end(line: str, start: int, mark: re.Match[str]) -> bool:
         return False
     last = _LAST_WORD.search(line[max(start, mark.start() - 13) : mark.start()])
     word = last[0].lower() if last else ""
-    return not (word in _ABBREVIATIONS or (len(word) == 1 and word.isalpha() and word != "i"))
+    if word.isdecimal() and len(word) < 3 and line[mark.end() + 1 : mark.end() + 2].isalpha() and not is_english(line):
+        return False  # "am 3. Mai"
+    return not (word in _ABBREVIATIONS or word.endswith("str") or (len(word) == 1 and word.isalpha() and word != "i"))
 
 
 Label = Literal[
@@ -319,7 +325,7 @@ _FOREIGN = _words(
 _POLITE_ABROAD = regex(r"(?:bitte|por favor|s'il (?:te|vous) plaît|per favore|alsjeblieft|пожалуйста)\b")
 _ORDERS_ABROAD = _words(
     "mach baue übersetze nimm installiere aktualisiere implementiere repara abre muestra haz pon actualiza genera implementa fais ouvre"
-    " explique génère apri maak füge ändere repariere behebe lösche erstelle schreib schreibe benenne starte entferne prüfe arregla añade agrega cambia borra"
+    " explique génère reformule reescribe napisz przeredaguj apri maak füge ändere repariere behebe lösche erstelle schreib schreibe benenne starte entferne prüfe arregla añade agrega cambia borra"
     " elimina crea corrige escribe ejecuta quita ajoute supprime crée écris lance répare enlève vérifie aggiungi correggi cancella"
     " scrivi esegui rimuovi adiciona apaga cria escreve voeg verwijder schrijf добавь исправь удали измени создай запусти напиши"
 )
@@ -344,7 +350,9 @@ def label(sentence: Sentence) -> Label:
         return "question"
     task = next((word for word in said if word not in _BEFORE_TASK), "") in _TASKS
     if not task and not is_english(text):
-        if (said[0] in _ORDERS_ABROAD or _POLITE_ABROAD.match(text)) and not _STANDING_ABROAD.search(text):
+        if (
+            said[0] in _ORDERS_ABROAD or _POLITE_ABROAD.match(text) or wants_work(text)
+        ) and not _STANDING_ABROAD.search(text):
             return "request"
         return _stated(text) if len(words(text)) >= 3 else "fragment"
     if task or _REQUEST.search(text):
@@ -376,7 +384,7 @@ def _told(sentence: Sentence, whole: str, text: str, said: list[str], content: l
 def clauses(sentence: Sentence) -> list[Sentence]:
     """A sentence that tells and then orders ("The test fails, fix it") as two; the first ends with a comma."""
     found = _LAST_CLAUSE.search(sentence.text)
-    if found is None or not orders(found[1]) or label(sentence) == "instruction":
+    if found is None or not orders(found[1]) or not is_english(sentence.text) or label(sentence) == "instruction":
         return [sentence]
     end = "." if found[1].startswith("so ") else ","  # "…, so …" gives a reason, which may last
     told = Sentence(text=sentence.text[: found.start()], end=end)
