@@ -1005,6 +1005,26 @@ def test_unrelated_statements_in_other_languages_contradict_nothing() -> None:
     assert probability("Ich arbeite bei Siemens.", "Ich arbeite bei Bosch.", spoken=True) >= MAYBE
 
 
+@pytest.mark.parametrize(
+    ("turns", "query", "first"),
+    [
+        (["Ich wohne in Leipzig.", "Wo wohne ich? Danke!"], "Wo wohne ich?", "Leipzig"),
+        (["Vivo en Málaga.", "¿Dónde vivo? Muchas gracias."], "¿Dónde vivo?", "Málaga"),
+        (["Я живу в Самаре.", "Где я живу? Спасибо!"], "Где я живу?", "Самаре"),
+        (["Ich wohne in Altona, in Hamburg.", "Ich bin nach Leipzig umgezogen."], "Wo wohne ich?", "Leipzig"),
+        (["Mieszkam w Krakowie.", "Przeprowadziłem się do Wrocławia."], "Gdzie mieszkam?", "Wrocławia"),
+        (["Trabajo en Telefónica.", "Ahora trabajo en Iberia."], "¿Dónde trabajaba anteriormente?", "Telefónica"),
+        (["Я работаю в Сбербанке.", "Теперь я работаю в Яндексе."], "Где я работал раньше?", "Сбербанке"),
+    ],
+)
+def test_what_holds_comes_first_in_other_languages(turns: list[str], query: str, first: str) -> None:
+    with Memory(":memory:") as mem:
+        told(mem, *turns)
+        found = mem.recall(query, scope=ADA)[0].text
+        assert first in found
+        assert "?" not in found
+
+
 def test_a_mere_suspicion_does_not_outdo_what_a_question_asks_for_in_its_words() -> None:
     with Memory(":memory:") as mem:
         told(mem, "Never use mocks in integration tests.", "We switched the test runner: run `make check`.")

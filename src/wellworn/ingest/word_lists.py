@@ -97,7 +97,10 @@ _TOLD_BY = """
     study: learning course degree; suite: tests; tall: height; team: group; tests: suite; title: job promoted role;
     town: live moved; travel: trip flight; trip: holiday vacation travel fly flight; use: switched; vacation: holiday
     trip; vehicle: car drive; visit: trip; wake: get alarm; weigh: kilos kg; weight: weigh kilos kg; wife: married;
-    work: joined hired employer job employed teach
+    work: joined hired employer job employed teach; wohne: umgezogen; wohnen: umgezogen; lebe: umgezogen; habite: demenage
+    emmenage; vis: demenage; vivo: mudado mude trasferito trasferita; moro: mudei mudado; abito: trasferito trasferita; woon:
+    verhuisd; mieszkam: przeprowadziłem przeprowadziłam; живу: переехал переехала; oturuyorum: tasındım; yasıyorum: tasındım;
+    اسكن: انتقلت; 住在: 搬到 搬家; 我住: 搬到 搬家
 """
 """A word of questions, then the words that tell what it asks for: "Where do I live?" asks for "I moved to Bergen". The bundled
 vectors hold such words apart, and an index of words knows none of it. A word that is not in the list loses nothing."""
