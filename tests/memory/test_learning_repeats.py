@@ -93,6 +93,19 @@ def test_an_echo_is_of_the_person_who_was_helped(mem: Memory) -> None:
     assert echo(mem, "the bridges") == {}
 
 
+def test_citing_an_entry_does_not_lift_it_for_a_question_on_something_else(mem: Memory) -> None:
+    filled(mem)
+    query, seen = "the bridges", mem.engine.searcher.examine
+    before = seen(query, scope=ADA)
+    told(mem, "the note on apples")
+    after = seen(query, scope=ADA)
+    assert before is not None
+    assert after is not None
+    assert before.nos == after.nos
+    moved = after.features - before.features
+    assert (moved == moved[0]).all()
+
+
 def test_a_process_that_begins_hears_what_one_that_lived_on_hears(path: Path, opened: OpenMemory) -> None:
     mem, other = filled(opened(path)), opened(path)
     for topic in TOPICS[:3]:

@@ -5,7 +5,7 @@
     s(q, p)        = |q ∩ p| / √(|q| · |p|) over the terms of both; below 0.5 it counts as 0
 
 A habit is what cited entries have in common: how much more often entries with a value (a kind, a source, a speaker, a
-tag; a thread, the entry itself) were cited than what was shown beside them.
+tag) were cited than what was shown beside them.
 
     habit(v) = Σ (y - ȳ) / (n + 5)      over the n shown entries with v; y = 1 for cited ones, ȳ the recall's mean
 
@@ -41,7 +41,7 @@ SHARED = ("kind", "source", "speaker")
 """With its tags, what makes up an entry's `habit`."""
 
 Attributes = dict[str, int]
-"""An entry as its columns have it: no, thread, kind, source, speaker, and tags as bits."""
+"""An entry as its columns have it: no, kind, source, speaker, and tags as bits."""
 
 
 @lru_cache(maxsize=4096)
@@ -58,7 +58,6 @@ def tag_bits(tags: str) -> int:
 def attributes_of(no: int, entry: Entry) -> Attributes:
     return {
         "no": no,
-        "thread": -1 if entry.thread is None else entry.thread,
         "kind": KINDS.index(entry.kind),
         "source": source_code(entry.source),
         "speaker": name_hash(entry.speaker) if entry.speaker else 0,
@@ -97,7 +96,7 @@ class PersonPast:
 
     def _note(self, entry: Attributes, surprise: float) -> None:
         tags = [("tag", bit) for bit in _bits(entry["tags"])]
-        for key in [(name, entry[name]) for name in ("no", "thread", *SHARED)] + tags:
+        for key in [(name, entry[name]) for name in SHARED] + tags:
             n, total = self._habits.get(key, (0.0, 0.0))
             self._habits[key] = KEEP * n + 1.0, KEEP * total + surprise
 
@@ -125,8 +124,8 @@ class PersonPast:
         repeated = {no: helped.get(no, 0.0) - passed.get(no, 0.0) for no in helped | passed}
         return repeated, {no: value for no, value in vain.items() if no not in helped}
 
-    def habits(self, columns: Mapping[str, Sequence[int]]) -> tuple[list[float], list[float], list[float]] | None:
-        """The features `habit`, `entry` and `thread` of rows with these attributes; None before there are any."""
+    def habits(self, columns: Mapping[str, Sequence[int]]) -> list[float] | None:
+        """The feature `habit` of rows with these attributes; None before there are any."""
         if not self._habits:
             return None
         tags = {mask: sum(self._habit("tag", bit) for bit in _bits(mask)) for mask in {*columns["tags"]}}
@@ -134,8 +133,7 @@ class PersonPast:
         for name in SHARED:
             of = {value: self._habit(name, value) for value in {*columns[name]}}
             common = [value + of[code] for value, code in zip(common, columns[name], strict=True)]
-        entry, thread = ([self._habit(name, value) for value in columns[name]] for name in ("no", "thread"))
-        return common, entry, thread
+        return common
 
     def _habit(self, name: str, value: int) -> float:
         n, total = self._habits.get((name, value), (0.0, 0.0))
