@@ -99,7 +99,7 @@ _TOLD_BY = """
     trip; vehicle: car drive; visit: trip; wake: get alarm; weigh: kilos kg; weight: weigh kilos kg; wife: married;
     work: joined hired employer job employed teach; wohne: umgezogen; wohnen: umgezogen; lebe: umgezogen; habite: demenage
     emmenage; vis: demenage; vivo: mudado mude trasferito trasferita; moro: mudei mudado; abito: trasferito trasferita; woon:
-    verhuisd; mieszkam: przeprowadziłem przeprowadziłam; живу: переехал переехала; oturuyorum: tasındım; yasıyorum: tasındım;
+    verhuisd; mieszkam: przeprowadzilem przeprowadzilam; живу: переехал переехала; oturuyorum: tasindim; yasiyorum: tasindim;
     اسكن: انتقلت; 住在: 搬到 搬家; 我住: 搬到 搬家
 """
 """A word of questions, then the words that tell what it asks for: "Where do I live?" asks for "I moved to Bergen". The bundled
