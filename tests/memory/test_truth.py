@@ -1189,3 +1189,17 @@ def test_what_held_in_a_month_is_asked_for() -> None:
         assert ada.recall("Where was I living in November 2024?")[0].text == "I moved to York last week."
         assert ada.recall("Where did I live in May 2034?")[0].text == "I moved to Hull last week."
         assert ada.recall("What did I buy in June 2024?")[0].text == "I bought a red canoe last month."
+
+
+@pytest.mark.parametrize(
+    ("turns", "query", "first"),
+    [
+        (["Dr Ansah is my doctor.", "My dad's doctor is Dr Okafor."], "Who is my doctor?", "Ansah"),
+        (["I live in Leeds.", "I dreamt that I moved to Mars."], "Where do I live?", "Leeds"),
+        (["I use a Fairphone 5.", "I was going to get a Fairphone 6."], "Which phone do I use?", "Fairphone 5"),
+    ],
+)
+def test_what_is_of_another_or_was_not_so_does_not_come_first(turns: list[str], query: str, first: str) -> None:
+    with Memory(":memory:") as mem:
+        told(mem, *turns)
+        assert first in mem.recall(query, scope=ADA)[0].text

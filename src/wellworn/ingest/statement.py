@@ -63,6 +63,7 @@ _NOT_SO = regex(
     r"\b(?:used to|früher|damals|antes|autrefois|as a (?:kid|child|student)|back (?:then|when|at)|when i was|years ago|before that"  # it was
     r"|might|(?:i|we) (?:may|could)|would(?! you)|(?:says?|said|thinks?|thought) (?:that )?(?:i|we) should|maybe|perhaps|imagine|if (?:i|we)|i['’]d (?:love|like)|(?:some|one|some )day"
     r"|nearly|almost|about to|close to|plan(?:ned|ning)? to|(?:i|we) (?:plan(?! on \w+day)|hope|want|wish|intend)|hoping to"  # it may be
+    r"|(?:was|were) going to|role-?play|pretend|dream(?:t|ed)"
     r"|consider(?:ing)?|appl(?:y|ied|ying)|mind to|thinking (?:about|of)|decid\w+ against)\b",
     re.I,
 )
@@ -485,6 +486,7 @@ _ASKS_OF_ANOTHER = regex(
     rf"\b(?:do|does|did|is|are|was|were|has|have|will|can|can['’]t|should)\s+(?:my|our)\s+(?:\w+\s+)?({PERSON})\s+\w",
     re.I,
 )
+_WHO_IS_MY = regex(r"\bwho(?:['’]?s| is| was| are| were) (?:my|our)\b", re.I)
 _ASKS_FURTHER = frozenset({"who", "whom", "whose", "should", "could", "can", "shall", "would", "must"})
 """Words of questions that others may answer: "Who can help me?", "What should I cook?"."""
 
@@ -497,7 +499,8 @@ def about_another(question: str, text: str) -> bool:
     if other := _ASKS_OF_ANOTHER.search(question):
         of_them = _ANY_PERSON.search(statement.said) or said & (PRONOUNS | _told_as([other[1].lower()]))
         return not of_them and statement.of_speaker and statement.names.isdisjoint(asked)
-    if SPEAKER.isdisjoint(asked) or not _ASKS_FURTHER.isdisjoint(asked) or _ANY_PERSON.search(question):
+    further = not _ASKS_FURTHER.isdisjoint(asked) and not _WHO_IS_MY.search(question)
+    if SPEAKER.isdisjoint(asked) or further or _ANY_PERSON.search(question):
         return False
     begins = _ANOTHERS.match(statement.said)
     who = frozenset(words(begins[0])) - SPEAKER if begins else frozenset[str]()
