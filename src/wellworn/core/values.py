@@ -207,6 +207,7 @@ FACTOR_WORDS: dict[str, tuple[str, str]] = {
     "by_whom": ("said by somebody else than is asked about", ""),
     "noted": ("written down from what was said", ""),
     "direct": ("says what was or may be, or does not speak of you", ""),
+    "later": ("told after the time asked about", ""),
     "told": ("told", "you told me, and it still holds"),
     "rare": ("shares a rare name", ""),
     "found": ("found on the way", ""),

@@ -148,7 +148,11 @@ def compare_anew(tx: Tx, new: Entry, drawn: Sequence[Link], rivals: Sequence[tup
         removed = tx.remove_link(link.source, link.target, link.type)
         if removed and link.type == "supersedes" and link.target == new.id and link.source in there:
             hold_again(tx, new, there[link.source], now)
-    hold_without(tx, replaced, now)
+    hold_without(tx, dict.fromkeys(replaced, frozenset[str]()), now)
+    for id_, old in tx.get([new.partition], [*replaced]).items():  # what comes after it ends it then
+        heirs = [one for one in tx.get([new.partition], sorted(replaced[id_])).values() if one.state != "pruned"]
+        if heirs and old.state == "active":
+            outdate(tx, old, min(heirs, key=lambda one: one.valid_from), now, automatic=True)
     if tx.get([new.partition], [new.id])[new.id].state == "active":
         replace_older(tx, rivals, new, now)
     return tx.get([new.partition], [new.id])[new.id]

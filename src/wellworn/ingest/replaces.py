@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import takewhile
 
@@ -170,10 +171,20 @@ def _differ_in_value(before: Statement, after: Statement) -> bool:
     telling = any(len(word) >= _TELLING_CHARS for word in shared - after.owned_abroad)
     if not (telling or signs > 1 or len(shared) >= _MANY_WORDS):
         return False
-    same_length = len(old) == len(new) or signs  # pairs of signs overlap
-    return (same_length and len(shared) >= _HALF * max(len(old), len(new))) or (
-        after.shifts_abroad and _share(old, new) >= _MUCH
-    )
+    shifted = after.shifts_abroad and _share(old, new) >= _MUCH
+    if signs:  # pairs of signs overlap
+        return shifted or len(shared) >= _HALF * max(len(old), len(new))
+    here, there = before.words_abroad, after.words_abroad
+    start = _in_common(here, there)
+    if shifted:
+        return start > 0 and len("".join(there[start : start + 1])) < _TELLING_CHARS
+    end = _in_common(here[start:][::-1], there[start:][::-1])
+    return start > 0 and len(here) == len(there) == start + 1 + end
+
+
+def _in_common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many words two lists begin with alike."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _most_abroad(before: Statement, after: Statement) -> float:

@@ -299,7 +299,12 @@ class Statement:
     @cached_property
     def frame_abroad(self) -> frozenset[str]:
         """Its words without those that tell of a change in another language."""
-        return frozenset(words(_CHANGES_ABROAD.sub(" ", self.said)))
+        return frozenset(self.words_abroad)
+
+    @cached_property
+    def words_abroad(self) -> list[str]:
+        """The same in their order."""
+        return words(_CHANGES_ABROAD.sub(" ", self.said))
 
     @cached_property
     def only_ends(self) -> bool:

@@ -277,7 +277,7 @@ _ASKS_NAME = regex(r"^(\W*what\b.+)\b(?:called|named)\W*$", re.I | re.S)
 _ASKS_WHEN = regex(r"\b(?:when|what (?:time|date|day|year|month)|how long ago|which (?:day|month|year))\b", re.I)
 _ABOUT_PAST = regex(
     r"\b(?:before|previous(?:ly)?|former(?:ly)?|original(?:ly)?|earlier|prior|used? to|in the past|back then|the old|my old"
-    r"|no longer|not any ?more|früher|vorher|zuvor|antes|anterior(?:mente)?|avant|auparavant|vroeger|eerder|prima(?=\W*$)|precedente(?:mente)?"
+    r"|no longer|not any ?more|früher|vorher|zuvor|antes|anteriormente|avant|auparavant|vroeger|eerder|prima(?=\W*$)|precedente(?:mente)?"
     r"|wcześniej|przedtem|раньше|до этого|önceden)\b|以前|之前",
     re.I,
 )

@@ -65,7 +65,7 @@ _ASKS_ABROAD = regex(
     r"|(?:kannst|könntest|würdest|hast|weißt)\s+du\b|(?:habe|bin|soll|darf)\s+ich\b|(?:quien|cual)\s+es\b|com[oe]\s+s[ei]\s+(?:llama|chama|chiama)|jak\s+(?:się\s+)?nazywa\s"
     r"|est-ce\b|puedes\s+\w+r\b|(?:peux|pourrais)-tu\b|(?:puoi|potresti)\s+\w+r[ei]\b"
     r"|(?:(?:sag|zeig|erklär)\s+mir|dime|dis-moi|montre-moi|dimmi|скажи)\b)[^,;:]*$"
-    r"|(?:waar|wanneer|hoe|wat|wie)\s+(?:is|was|zijn|heet)\s+(?:mijn|onze?|de|het)\b[^,;:]*$|[^,;:]*\sne(?: zaman)?$"
+    r"|(?:waar|wanneer|hoe|wat|wie)\s+(?:is|was|zijn|heet)\s+(?:mijn|onze?|de|het)\b[^,;:]*$|(?!.*\b(?:i|we|my|our|the|in|at|from|to|is)\b)[^,;:]*\sne(?: zaman)?$"
     r"|[^,;:，。]*(?:(?<![没沒无])(?:什么|什麼|谁|誰|哪[里裡个個些]|怎么|怎麼|多少)(?!.*[都也])|[吗嗎]$|(?:です|ます|でした|ました)か$|(?:いつ|何|どこ)$|까$)",
     re.I,
 )
@@ -166,10 +166,10 @@ _REACTIONS = frozenset(
     forgot forgotten gave give given honest information info let like look long make may maybe mentioned note only
     question recall reminder said say something somewhere still take thing things think time tracking while without
     wonder wondering
-    danke dank dir vielen hallo guten morgen alles klar gut sehr bis merci beaucoup bonjour salut d accord demain gracias muchas hola buenos buenas
-    dias vale perfecto jajaja bueno que por favor obrigado obrigada ola bom dia grazie mille ciao buongiorno bene bedankt hoi goed
+    danke dank dir vielen hallo guten morgen alles klar sehr bis merci beaucoup bonjour salut accord demain gracias muchas hola buenos buenas
+    dias perfecto jajaja bueno que por favor obrigado obrigada grazie ciao buongiorno bene bedankt hoi goed
     dzieki dziekuje bardzo wielkie czesc dzien dobry dobre okej спасибо большое привет хорошо понятно tesekkurler tesekkur ederim
-    merhaba cok tamam شكرا مرحبا 谢谢 谢你 谢谢你 你好 好的 ありがとう
+    merhaba cok tamam شكرا مرحبا 谢谢 谢你 谢谢你 你好 好的 ありかとう
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
 """Words of thanks, greetings, consent and "I do not know", the last lines in German, French, Spanish, Portuguese, Italian, Dutch, Polish,

@@ -143,6 +143,7 @@ _NOT_SAID = regex(r"[>#|<{}]|\d{1,2}:\d\d(?::\d\d)?\s+[A-Z]|[^|]*\|[^|]*\|")
 """Quoted lines, headings, tables, markup, and lines of a transcript."""
 _LIST_MARKER = regex(r"(?:[-•–—+*]|\(?\d{1,3}[.)]|[a-zA-Z][.)])\s+")
 _END = regex(r"[.!?…]+[\"')\]]*(?=\s|$)|[。！？]+")
+_MONTH_ABROAD = regex(r"\s(?:jan|f[eé]b|mär|mar|apr|ma[ijy]|jun|jul|aug|sep|o[kc]t|nov|de[zcs])", re.I)
 _LAST_WORD = regex(r"[\w.]{1,12}\Z")
 _ABBREVIATIONS = frozenset(
     """
@@ -200,8 +201,9 @@ def _is_end(line: str, start: int, mark: re.Match[str]) -> bool:
     last = _LAST_WORD.search(line[max(start, mark.start() - 13) : mark.start()])
     word = last[0].lower() if last else ""
     if word.isdecimal() and len(word) < 3 and line[mark.end() + 1 : mark.end() + 2].isalpha() and not is_english(line):
-        return False  # "am 3. Mai"
-    return not (word in _ABBREVIATIONS or word.endswith("str") or (len(word) == 1 and word.isalpha() and word != "i"))
+        return _MONTH_ABROAD.match(line, mark.end()) is None  # "am 3. Mai"
+    street = word.endswith("str") and not is_english(line)
+    return not (word in _ABBREVIATIONS or street or (len(word) == 1 and word.isalpha() and word != "i"))
 
 
 Label = Literal[

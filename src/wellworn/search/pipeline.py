@@ -50,6 +50,7 @@ from wellworn.search.score import (
 )
 from wellworn.search.truth import (
     by_whom,
+    held_then,
     moment_asked,
     newer_first,
     noted_first,
@@ -222,7 +223,7 @@ class Searcher:
         ranked = context.with_linked(factors(context.view))
         if refine is not None:
             ranked = refine(ranked, context)
-        ranked = noted_first(by_whom(on_topic(ranked, context), context), context)
+        ranked = held_then(noted_first(by_whom(on_topic(ranked, context), context), context), context)
         before = specific_first(own_first(ranked, context), context)
         ranked = newer_first(settle(before, context), context)
         if ranked is not before:
@@ -238,8 +239,10 @@ class Searcher:
         return ranked, searched, seen
 
     def _bounds(self, ask: _Ask, bank: Bank, partitions: Sequence[Partition]) -> Bounds:
-        moment = ask.filters.as_of or min(self._clock(), moment_asked(ask.query) or self._clock())
-        live = bank.live(moment, outdated=read_question(ask.query).about_past)
+        moment = now = ask.filters.as_of or self._clock()
+        if ask.filters.as_of is None and (then := moment_asked(ask.query)) is not None:
+            moment = min(then, now)
+        live = bank.live(now, outdated=moment < now or read_question(ask.query).about_past)
         wanted = bank.wanted(ask.filters, self._store, [partition.layer for partition in partitions])
         return filled(
             Bounds,

@@ -325,7 +325,7 @@ def diversify(scores: Values, vectors: Vector, k: int, *, lambda_: float) -> tup
 _BIAS, _SCORE, _MEANING = -2.22, 0.35, 2.3
 _BIAS_OF_TOPIC, _SCORE_OF_TOPIC, _MEANING_OF_TOPIC, _TOPIC = -3.67, 0.29, 3.61, 0.78
 """Where the question has a topic: then the first hit should be about it."""
-_BIAS_OF_WORDS, _SCORE_OF_WORDS = -1.98, 0.42
+_BIAS_OF_WORDS, _SCORE_OF_WORDS, _FEWER_WORDS = -1.98, 0.42, 0.8
 """Without an embedder."""
 
 
@@ -355,7 +355,7 @@ def confidence_of(ranked: Ranked, profile: Profile, *, embeds: bool, by_words: b
     if embeds and by_words:
         beside = [name in ("meaning", "topic", "holds", "noted") for name in ranked.names]
         best = float((ranked.scores - ranked.values[:, beside] @ ranked.weights[beside]).max())
-        value = _BIAS_OF_WORDS + _SCORE_OF_WORDS * best
+        value = _BIAS_OF_WORDS + _FEWER_WORDS + _SCORE_OF_WORDS * best
     elif embeds:
         of_another = "whose" in ranked.names and ranked.values[0, ranked.names.index("whose")] < 0
         near = 0.0 if of_another else float(ranked.values[0, ranked.names.index("meaning")])

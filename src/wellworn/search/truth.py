@@ -43,6 +43,8 @@ ANOTHERS = 0.75
 """The share of its score that an entry loses which is about somebody else than the question."""
 NOT_SO = 0.5
 """The share that an entry loses which says what was or may be, where the question asks what is."""
+TOLD_LATER = 0.4
+"""The share that an entry loses which was told after the time that a question asks about."""
 NOT_OWN = 0.15
 """The share that an entry loses which does not speak of oneself: "tickets live in GitHub" where one lives."""
 NOT_ASSISTANT, NOT_PERSON, PERHAPS_PERSON = 0.8, 0.4, 0.2
@@ -261,7 +263,15 @@ def moment_asked(query: str) -> datetime | None:
         return None
     month, day, _ = dates[0]
     last = datetime(year, month, 1, tzinfo=UTC) + timedelta(days=31)
-    return last.replace(day=1) if day is None else datetime(year, month, min(day, 28), tzinfo=UTC) + timedelta(days=1)
+    return last.replace(day=1) if day is None else datetime(year, month, 1, tzinfo=UTC) + timedelta(days=day)
+
+
+def held_then(ranked: Ranked, context: SearchContext) -> Ranked:
+    """The ranking of such a question with what was told later further down: it mostly tells what was so later."""
+    if (then := moment_asked(context.query)) is None:
+        return ranked
+    later = context.bank.column("at", ranked.rows) >= to_micros(min(then, context.bounds.moment))
+    return ranked.with_factor("later", np.where(later, -TOLD_LATER * np.maximum(ranked.scores, 0.0), 0.0), 1.0)
 
 
 def _asks_what_is(context: SearchContext) -> bool:
