@@ -142,7 +142,7 @@ def test_a_damaged_backup_is_never_restored(filled: Path, tmp_path: Path, damage
     Path(made.path).write_bytes(
         {
             "cut": content[:middle],
-            "flip": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
+            "flip": content[:middle] + bytes(one ^ 255 for one in content[middle:][:16]) + content[middle + 16 :],
             "header": b"{}" + content[2:],
             "empty": b"",
         }[damage]
