@@ -263,7 +263,7 @@ def scrubbed(trajectory: Trajectory, scrub: Callable[[str], str], read: Callable
 
 def _without(secrets: Collection[str], text: str) -> str:
     for secret in sorted((value for value in secrets if len(value) >= 4), key=len, reverse=True):
-        text = text.replace(secret, SECRET)
+        text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", SECRET, text)
     return text
 
 

@@ -14,6 +14,7 @@ import re
 import string
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,7 +48,7 @@ _HIDDEN = regex(f"[{_INVISIBLE}]")
 _SIGN = regex(f"[^{_INVISIBLE}][\u0300-\u036f\u0653-\u0655\u1160-\u11ff\u3099\u309a]*")
 """One that can be seen, with the marks and parts that may be composed with it."""
 _CJK = regex("[\u3040-\ud7af]")
-_CJK_BESIDE_ASCII = regex(f"{_CJK.pattern}(?=[!-~])|(?<=[!-~]){_CJK.pattern}")
+_CJK_BESIDE_ASCII = regex(f"(?<={_CJK.pattern})(?=[!-~])|(?<=[!-~])(?={_CJK.pattern})")
 """Between these signs and a number stands no space: `\\w` takes them for a part of it."""
 _FORMS = dict(patterns("person_forms.txt"))
 REACH = 28
@@ -59,12 +60,20 @@ def find(text: str, *, strict: bool = False) -> list[Finding]:
     plain, places = _plain(text)
     found = _detected(plain, strict=strict)
     if not plain.isascii() and _CJK.search(plain):
-        found += _detected(_CJK_BESIDE_ASCII.sub("、", plain), strict=strict)
+        found += _beside_ascii(plain, strict=strict)
     if places is not None:
         found = [Finding(places[start][0], places[end - 1][1], *rest) for start, end, *rest in found]
     if found and "[" in text:
         found += [Finding(mark.start(), mark.end(), _MARK, "") for mark in PLACEHOLDER.finditer(text)]
     return _apart(found, len(text)) if found else []
+
+
+def _beside_ascii(plain: str, *, strict: bool) -> list[Finding]:
+    """What is found when a comma stands between such signs and ASCII."""
+    spans = [*pairwise([0, *(cut.start() for cut in _CJK_BESIDE_ASCII.finditer(plain)), len(plain)])]
+    places = [place for start, end in spans for place in (*range(start, end), end - 1)]
+    found = _detected("、".join(plain[start:end] for start, end in spans), strict=strict)
+    return [Finding(places[start], places[end - 1] + 1, *rest) for start, end, *rest in found]
 
 
 def _detected(plain: str, *, strict: bool) -> list[Finding]:

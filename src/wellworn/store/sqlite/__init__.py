@@ -63,8 +63,10 @@ class SqliteStore(SqlStore):
 
     @property
     def stale_index(self) -> bool:
+        """Whether it must be made anew, and can."""
         with self._connections.reading() as db:
-            return db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (STALE_INDEX,)).fetchone() is not None
+            made = db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (STALE_INDEX,)).fetchone()
+        return made is not None and not self._connections.read_only
 
     @stale_index.setter
     def stale_index(self, stale: bool) -> None:

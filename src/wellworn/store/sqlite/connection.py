@@ -103,7 +103,7 @@ class Connections:
             self._held.seals = False
             self._held.writer = writer = self._connect()
             if self.read_only:
-                if version_of(writer) != len(MIGRATIONS):
+                if not LONE <= version_of(writer) <= len(MIGRATIONS):
                     raise StoreError(f"{str(self._path)!r} is of an older release and cannot be changed; copy it first")
                 return
             with _busy_timeout(writer, wait_s := patience_left(BUSY_TIMEOUT_S)):
