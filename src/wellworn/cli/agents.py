@@ -135,22 +135,25 @@ def pre_task(
     session = _word(given, "session_id") if "prompt" in given else ""
     before = _before(given, left)
     rejected = bool(before.query) and rejects(left, before.output)
-    if "prompt" in given and not rejected and (goes_on(left, before.output) or by_program(whole)):
+    if "prompt" in given and not rejected and (goes_on(left) or by_program(whole)):
         return  # "ok", "go on", a key alone: nothing to look up
+    consents = "prompt" in given and not rejected and goes_on(left, before.output)
     with _working(target) as bank:
         with suppress(StoreError):  # a store that is busy can be read
-            bank.abandon(name, keep=False)  # it never came to its end, so nothing is known of it
-            if rejected:
+            # What never came to its end is given up: nothing is known of it, and a "no" means it and no work before it.
+            given_up = 0 if consents else bank.abandon(name, keep=False)
+            if rejected and not given_up:
                 _doubt(bank, name, before)
-            if session and _is_model(llm):
+            if session and _is_model(llm) and not consents:
                 _read_prompts(bank.memory, session)
-        if rejected and UNDO.search(left):
-            return  # no way to do what was asked for
-        agent, meant = target.scope.agent or "", without_secrets(before.query) if rejected else asked
-        work = bank.begin(task_id=name, query=meant, agent_id=agent, domain=domain, k=k)
-        hits = [*work.hits, *(_known(bank.memory, asked) if "prompt" in given else ())]
+        work = None
+        undoes = rejected and UNDO.search(left)  # no way to do what was asked for
+        if not (consents or undoes):
+            agent, meant = target.scope.agent or "", without_secrets(before.query) if rejected else asked
+            work = bank.begin(task_id=name, query=meant, agent_id=agent, domain=domain, k=k)
+        hits = [*(work.hits if work else ()), *(_known(bank.memory, asked) if "prompt" in given else ())]
         if target.json:
-            shown = to_plain({"task_id": name, "id": work.task.id if work.task else "", "hits": hits})
+            shown = to_plain({"task_id": name, "id": work.task.id if work and work.task else "", "hits": hits})
             render.print_json(scrubbed_json(shown, without_secrets))
         elif hits:
             items = [fence_item(hit.entry, outdated=hit.outdated) for hit in hits]
@@ -158,7 +161,7 @@ def pre_task(
             sys.stdout.write(fenced_block(items, max_tokens=1500) + "\n")
         if session and (asked == said or len(content_words(left)) > MOST_NAMING):
             _keep(bank.memory, target, asked, session, llm)
-        if not work.stored:
+        if work and not work.stored:
             raise StoreError("the store cannot be written to now, so this task teaches nothing")
 
 
@@ -180,7 +183,9 @@ def _doubt(bank: ReasoningBank, name: str, work: Trajectory) -> None:
     from wellworn.tasks.finish import REJECTED_STEP
 
     last = next((task for task in bank.tasks() if task.task_id == name), None)
-    for id in last.entry_ids if last is not None and judge.does(work) else ():
+    if last is None or not judge.does(work) or last.query.split() != without_secrets(work.query).split():
+        return
+    for id in last.entry_ids:
         with suppress(NotFound):  # it was forgotten
             item = bank.item(id)
             if item.kind == "strategy":
