@@ -17,6 +17,7 @@ from wellworn import Memory
 from wellworn.cli import agents
 from wellworn.cli.agents import run_line
 from wellworn.core.locks import patience
+from wellworn.ingest.utterance import UNDO, goes_on, rejects
 from wellworn.tasks.judge import judge
 from wellworn.tasks.trajectory import read_transcript, trajectory_in
 
@@ -262,8 +263,8 @@ class Talk:
     def __init__(self, cli: Cli, path: Path, id: str) -> None:
         self.cli, self.path, self.id, self.lines = cli, path / f"{id}.jsonl", id, list[str]()
 
-    def turn(self, said: str, *commands: str, answer: str = "Done.") -> str:
-        """What the hook shows for a prompt; then the commands run, and the agent stops."""
+    def turn(self, said: str, *commands: str, answer: str = "Done.", stops: bool = True) -> str:
+        """What the hook shows for a prompt; then the commands run, and the agent stops unless it is interrupted."""
         given = {"session_id": self.id, "transcript_path": str(self.path)}
         shown = self.cli.ok("hook", "pre-task", *MEANINGS, stdin=json.dumps({**given, "prompt": said})).out
         self.lines.append(entry("user", said))
@@ -272,7 +273,8 @@ class Talk:
             self.lines += [entry("assistant", use(id, "Bash", command=command)), entry("user", result(id, "done"))]
         self.lines.append(entry("assistant", {"type": "text", "text": answer}))
         self.path.write_text("\n".join(self.lines))
-        self.cli.ok("hook", "post-task", *MEANINGS, stdin=json.dumps(given))
+        if stops:
+            self.cli.ok("hook", "post-task", *MEANINGS, stdin=json.dumps(given))
         return shown
 
 
@@ -305,6 +307,29 @@ def test_consent_to_more_work_continues_the_task(cli: Cli, tmp_path: Path) -> No
     assert any('make docs") → Bash(command="make clear-cache' in text for text in learned(cli))
 
 
+def test_what_is_told_after_consent_or_with_an_order_to_undo_is_kept(cli: Cli, tmp_path: Path) -> None:
+    talk = Talk(cli, tmp_path, "s1")
+    talk.turn("Deploy the docs site", "make docs", answer="Shall I clear the cache?")
+    talk.turn("Yes. Our production database is Postgres 16.", "make clear-cache")
+    talk.turn("No, undo that. My name is Bert.", "make docs-restore")
+    kept = " ".join(entry["text"] for entry in cli.json("list", *MEANINGS)["entries"])
+    assert "Postgres 16" in kept
+    assert "Bert" in kept
+    assert not any("Postgres" in text or "restore" in text for text in learned(cli))
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("Sure, now upgrade react to 19", "Shall I clear the cache?"),
+        ("Sure, upgrade react to 19", "Done. Anything else?"),
+        ("Yes/no flags of the command line are confusing, rename them", "Shall I clear the cache?"),
+    ],
+)
+def test_a_yes_that_asks_for_something_else_is_a_new_task(said: str, answer: str) -> None:
+    assert not goes_on(said, answer)
+
+
 def test_consent_to_nothing_teaches_nothing(cli: Cli, tmp_path: Path) -> None:
     assert Talk(cli, tmp_path, "s1").turn("continue", "psql -f drop.sql", "make test") == ""
     assert learned(cli) == {}
@@ -328,6 +353,52 @@ def test_what_undoes_the_work_is_no_way_to_do_it(cli: Cli, tmp_path: Path) -> No
     talk.turn("Deploy the docs site", "make docs-upload")
     talk.turn("That broke the site, undo it", "make docs-restore")
     assert [*learned(cli).values()] == [0.05]
+
+
+def test_undo_is_an_order_and_no_mere_word() -> None:
+    assert UNDO.search("That's wrong. Can you undo it?")
+    assert UNDO.search("No, please revert")
+    assert not UNDO.search("That's not what I meant. The editor needs an undo button")
+
+
+def test_a_rejection_of_interrupted_work_means_no_work_before_it(cli: Cli, tmp_path: Path) -> None:
+    talk = Talk(cli, tmp_path, "s1")
+    talk.turn("Deploy the docs site", "make docs-upload")
+    talk.turn("Rename the billing module to invoices", "mv billing invoices", "make test", stops=False)
+    talk.turn("No, that's wrong, call it bills", "mv invoices bills", "make test")
+    assert [*learned(cli).values()] == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    "said",
+    """
+    Nein, danke | Non, merci | Não, obrigado | нет, спасибо | no, nothing else | No, all good | no, that is all | No, not yet
+    no, it's perfect | no - it works now, thanks | No, that looks great. Now write the changelog | No-op handler please
+    Everything is faster after your change, thanks! | No errors since your fix | No. 5 in the list: add a test
+    This is broken: the login page on Safari. Please fix | This failed in production last night, find out why
+    non-blocking IO: add it | It doesn't work on Windows, add support | still no idea how to use it, explain
+    """.strip()
+    .replace("\n", "|")
+    .split("|"),
+)
+def test_thanks_praise_and_requests_reject_nothing(said: str) -> None:
+    assert not rejects(said.strip(), "Done.")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "That broke the site, undo it",
+        "this is not what I asked for, use x",
+        "The site is down since your change. Fix it.",
+        "that did not work",
+        "No, it is all wrong",
+        "it doesn't work. Try x",
+        "The app does not start since your change",
+    ],
+)
+def test_what_says_that_the_work_failed_rejects_it(said: str) -> None:
+    assert rejects(said, "Done.")
 
 
 @pytest.mark.parametrize("answer", ["Deployed. Shall I also clear the cache?", ""])

@@ -184,20 +184,46 @@ _GOING_ON = frozenset(
 )
 """Words that take up what was said before, or choose from it: English; the second half German, French, Spanish, Portuguese,
 Italian, Russian, Chinese, Japanese and Korean."""
-_CONSENTS = regex(r"\W*(?:yes|yeah|yep|sure|go ahead|please do|ja|oui|sí|sim|да)\b", re.I)
-_IT = r"(?:that|this|it|you)"
-_REJECTS = regex(
-    r"(?:no|nope|nah|nein|non|nee|não|нет|不对|不是|いいえ)\b(?!\W+(?:thank|need|worr|problem|(?:that|it)['’]?s\s+(?:all|fine|good|ok|right|it)\b))"
-    rf"(?:\s*[,.!;:–—，。、-]|\s*$|\s+{_IT}\b)|(?:wrong|falsch)(?:\W*$|[,.!;:])"
-    rf"|{_IT}(?:['’]s|\s+(?:is|was))\s+(?:still\s+|just\s+|completely\s+)?(?:wrong|incorrect|broken|not\s+(?:what|right|correct|it|how|working))"
-    rf"|{_IT}(?:\s+(?:is|was|does|did)n['’]t|\s+(?:does|did)\s+not)\s+(?:what|right|correct|work|help|fix)"
-    rf"|{_IT}(?:\s+(?:just|has|have))?\s+(?:broke|failed)\b|not\s+what\s+i\b|das\s+ist\s+falsch\b"
-    r"|(?:it['’]?s\s+|it\s+(?:is\s+)?)?still\s+(?:not|no|the\s+same|wrong|broken|fail\w*|red|does(?:n['’]t|\s+not)|is(?:n['’]t|\s+not))\b"
-    r"|(?:undo|revert|roll\s*back)(?:\s+(?:it|that|this|your|everything)\b|\W*$)|[^.!?\n]{1,80}\b(?:since|after)\s+your\s+(?:last\s+)?(?:change|fix|edit)\b",
+_CONSENTS = regex(
+    r"\W*(?:yes|yeah|yep|sure|go ahead|please do|ja|oui|sí|sim|да)(?![\w/-])(?=\s*(?:[,.!;:…–—，。、\n]|-\s|$)|\s+(?:and|please|und|bitte|et)\b)",
     re.I,
 )
-"""How a message opens that rejects what was done just before."""
-UNDO = regex(r"\b(?:undo|revert|roll(?:ing)?\s*back)\b", re.I)
+_OTHER_WORK = regex(r"\b(?:now|next|new topic|but first|instead|also|stattdessen)\b", re.I)
+_ANYTHING_ELSE = regex(
+    r"(?:(?!\bor\b).)*\b(?:(?:anything|something|what)\s+(?:else|more)|sonst\s+noch|noch\s+(?:et)?was|autre\s+chose|algo\s+más)\b",
+    re.I,
+)
+_MOST_ADDED = 8
+"""Words of a consent that still adds to what was asked; a longer one is a task of its own."""
+_IT = r"(?:that|this|it|you)"
+_HERE = r"(?:\s+(?:it|that|anything|again|now|either|yet|at\s+all|for\s+me))*[^\S\n]*(?:[.!;\n]|$)"
+"""The sentence ends: "it doesn't work", not "it doesn't work on Windows, add support"."""
+_GOOD = r"(?:fine|good|great|perfect|okay|ok|done|enough)\b"
+_SATISFIED = (
+    r"(?:[^.!?\n]{0,200}\b(?:thank|thx\b)|(?:be)?dank|merci|obrigad|спасибо|gracias|grazie|alles\s+(?:gut|klar)|passt|c['’]est\s+(?:bon|tout|parfait)"
+    r"|need\b|worr|problem|nothing|not\s+(?:yet|now|for\s+now|today)\b|leave\b|keep\b|ship\b|now\s+(?!it\b|that\b|this\b|the\b|you\b)"
+    rf"|(?:all\s+|looks?\s+|(?:i['’]?m|we['’]?re)\s+)?{_GOOD}|(?:that|it)(?:['’]?s|\s+(?:is|was|will\s+be|looks?))\s+(?:{_GOOD}|(?:all(?!\s+wrong)|right|it)\b)|(?:it\s+|that\s+)?works\b)"
+)
+_FAILS = (
+    r"(?:down|broke|broken|fail\w*|crash\w*|wrong|worse|slower|missing|red"
+    r"|(?:does|do|is|are|can)\s*n(?:ot|['’]t)\s+(?:start|work|build|compil|load|run|open)\w*)"
+)
+_UNDO_IT = r"(?:undo|revert|roll\s*back)\b(?:\s+(?:it|that|this|your|everything|the\s+last)\b|\W*$)"
+_REJECTS = regex(
+    rf"(?:no|nope|nah|nein|non|nee|não|нет|不对|不是|いいえ)\b(?!-\w|[.:]\s*\d|\W{{1,5}}{_SATISFIED})"
+    rf"(?:\s*[,.!;:–—，。、-]|\s*$|\s+{_IT}\b)|(?:wrong|falsch)(?:\W*$|[,.!;])"
+    rf"|{_IT}(?:(?:['’]s|\s+(?:is|was))\s+(?:still\s+|just\s+|completely\s+)?not|\s+(?:is|was)n['’]t)\s+(?:what\s+(?:i|we)\b|(?:right|correct|it|working)(?:,|{_HERE}))"
+    rf"|{_IT}(?:['’]s|\s+(?:is|was))\s+(?:still\s+|just\s+|completely\s+)?(?:(?:wrong|incorrect)(?:,|{_HERE})|broken{_HERE})"
+    rf"|{_IT}\s+(?:does|did)(?:n['’]t|\s+not)\s+(?:work|help|fix){_HERE}"
+    rf"|{_IT}(?:\s+(?:just|has|have))?\s+(?:broke|failed){_HERE}|(?:that|you)(?:\s+just)?\s+broke\s+(?:the|my|our|it|everything|all)\b"
+    r"|not\s+what\s+i\b|das\s+ist\s+falsch\b|(?:it['’]?s\s+|it\s+(?:is\s+)?)?still\s+(?:(?:the\s+same|red)\W*$|wrong\b|broken\b|fail\w*"
+    r"|(?:not|is(?:n['’]t|\s+not))\s+(?:working|right|correct|fixed|what)\b|does(?:n['’]t|\s+not)\s+(?:work|help|build|compile|run|start)\b)"
+    rf"|{_UNDO_IT}|(?![^.!?\n]*\b(?:no|none|nothing|never|without|longer|gone|fixed|thank\w*)\b|[^.!?\n]*n[o'’]t\s+(?:fail|crash|broken|down|red|wrong|worse|slow|missing)\w*)"
+    rf"[^.!?\n]{{0,80}}\b{_FAILS}\b[^.!?\n]{{0,40}}\b(?:since|after)\s+your\s+(?:last\s+)?(?:change|fix|edit)\b",
+    re.I,
+)
+"""How a message opens that rejects what was done just before. In doubt it does not: thanks and requests are more common."""
+UNDO = regex(rf"(?:^|[.,;:!\n–—-]\s{{0,3}}|\b(?:please|and|then|just|you)\s+){_UNDO_IT}", re.I)
 """What is done then is no way to do what was asked for."""
 _RECORD = r"(?:\w+\W+){0,3}?(?:records?|information|details|memory|memories|notes?|idea)\b"
 _KNOWS_NOT = regex(
@@ -315,10 +341,11 @@ def leans(text: str) -> bool:
 
 def goes_on(text: str, answer: str = "") -> bool:
     """Whether a message only reacts, consents, goes on or chooses: "yes, go ahead", "option 2"; or consents to what an
-    answer asked, whatever it adds: "yes, and run the tests"."""
-    if _CONSENTS.match(text) and wants_answer(answer):
-        return True
+    answer asked and adds a little: "yes, and run the tests"."""
     found = [word for word in _WORD.findall(text.lower()) if word not in STOP_WORDS and word not in _GOING_ON]
+    adds = _CONSENTS.match(text) and len(found) <= _MOST_ADDED and not _OTHER_WORK.search(text)
+    if adds and wants_answer(answer) and not _ANYTHING_ELSE.match(_PIECE.findall(answer)[-1]):
+        return True
     return only_reacts([word for word in found if not (word.isdigit() and len(word) < 3)], text)
 
 
