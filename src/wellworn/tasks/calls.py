@@ -92,12 +92,6 @@ def answers_no(step: Step) -> bool:
     return only_looks(step) and is_finding(step)
 
 
-def is_refused(step: Step) -> bool:
-    """Whether a command failed because it cannot be called like this."""
-    refused = step.failed and shell.refuses_call(step.error or step.result, step.exit_code)
-    return bool(step.command) and refused and not is_finding(step)
-
-
 def holds(step: Step) -> bool:
     """Whether a call is a check that passed, as far as its exit code and its output say."""
     return step.said_ok and shell.checks(step.command) is not None and shell.read_checks(step.result) is not False
@@ -138,10 +132,11 @@ def _makes_good(worked: Step, failed: Step, between: Sequence[Step], later: Sequ
         return False
     if shell.installs_as_much(worked.command, failed.command) and any(map(holds, later)):
         return True
-    if is_refused(failed):
+    if failed.refused:
         return shell.stands_in(worked.command, failed.command)
-    mended = any(changes(step) or (step.command and _did(step) and not is_check(step)) for step in between)
-    return mended and is_finding(failed) and holds(worked) and shell.checks_as_much(worked.command, failed.command)
+    if not (is_finding(failed) and holds(worked) and shell.checks_as_much(worked.command, failed.command)):
+        return False
+    return any(changes(step) or (step.command and _did(step) and not is_check(step)) for step in between)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,6 @@ from wellworn.tasks.calls import (
     error_of,
     is_check,
     is_finding,
-    is_refused,
     opened,
     prepared,
     put_argument,
@@ -224,7 +223,7 @@ def from_success(trajectory: Trajectory) -> list[NewItem]:
     ]
     calls, left = called(trajectory), unresolved(trajectory)
     whole = [] if calls and calls[-1] in left else _recipe(trajectory)
-    refused = [_failed_call(trajectory, place) for place in left if is_refused(trajectory.steps[place])]
+    refused = [_failed_call(trajectory, place) for place in left if trajectory.steps[place].refused]
     return [*_distinct([*found[: MOST_STRATEGIES - 1], *whole, *found])[:MOST_STRATEGIES], *refused[-1:]]
 
 
@@ -232,7 +231,7 @@ def from_failure(trajectory: Trajectory, reasons: Sequence[str] = ()) -> list[Ne
     """At most two guardrails from an attempt that failed; `reasons` are the judge's."""
     left = [place for place in unresolved(trajectory) if not is_finding(trajectory.steps[place])]
     found = _ways(trajectory, left[-1]) or [_failed_call(trajectory, left[-1])] if left else []
-    refused = [place for place in called(trajectory) if is_refused(trajectory.steps[place])]
+    refused = [place for place in called(trajectory) if trajectory.steps[place].refused]
     found = found or _wrong_way(trajectory, reasons) or [_failed_call(trajectory, place) for place in refused[-1:]]
     return _distinct(found)[:MOST_GUARDRAILS]
 

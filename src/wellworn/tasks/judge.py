@@ -33,7 +33,6 @@ from wellworn.tasks.calls import (
     changes,
     holds,
     is_check,
-    is_refused,
     only_looks,
     turnarounds,
     unresolved,
@@ -271,7 +270,7 @@ def left_undone(trajectory: Trajectory) -> list[Step]:
 
 def _shows_failure(step: Step) -> bool:
     """Whether a command that looked failed because of what there is, such as a deployment that never became ready."""
-    return bool(step.command) and not answers_no(step) and not is_refused(step)
+    return bool(step.command) and not answers_no(step) and not step.refused
 
 
 def _failure_signs(trajectory: Trajectory, calls: Sequence[Step]) -> Iterator[Sign]:

@@ -21,7 +21,7 @@ from wellworn.core.lazy import cached_property, regex
 from wellworn.core.plain import from_plain
 from wellworn.core.wellformed import well_formed
 from wellworn.ingest.utterance import UNDO, by_program, goes_on, rejects
-from wellworn.tasks.shell import belied, read_output, reports_findings
+from wellworn.tasks.shell import belied, read_output, refuses_call, reports_findings
 
 MAX_STEPS = 400
 MAX_STEP_CHARS = 4_000
@@ -95,6 +95,12 @@ class Step:
     def found(self) -> bool:
         """Whether it failed because a test, a linter or a compiler found something, or a look at something answered no."""
         return self.failed and reports_findings(self.command, self.error or self.result, self.exit_code)
+
+    @cached_property
+    def refused(self) -> bool:
+        """Whether a command failed because it cannot be called like this."""
+        refused = self.failed and refuses_call(self.error or self.result, self.exit_code)
+        return bool(self.command) and refused and not self.found
 
     @property
     def call(self) -> str:
