@@ -258,6 +258,11 @@ UNSURE = {
         ran("git stash", 0),
         ran("pytest", 0, "3 passed in 0.1s"),
     ],
+    "the change thrown away": [
+        ran("pytest", 1, "1 failed in 0.1s"),
+        ran("git reset --hard", 0),
+        ran("pytest", 0, "3 passed in 0.1s"),
+    ],
     "never ready": [
         ran("kubectl apply -f x.yaml", 0, "configured"),
         ran("kubectl rollout status deploy/x", 1, "error: timed out waiting for the condition"),
@@ -287,6 +292,24 @@ WORKED = {
         ran("pytest", 1, "1 failed in 0.1s"),
         ran("git checkout a.py", 0),
         EDIT,
+        ran("pytest", 0, "3 passed in 0.1s"),
+    ],
+    "in a branch of its own": [
+        ran("pytest", 1, "1 failed in 0.1s"),
+        EDIT,
+        ran("git checkout -b fix", 0),
+        ran("pytest", 0, "3 passed in 0.1s"),
+    ],
+    "unstaged": [
+        ran("pytest", 1, "1 failed in 0.1s"),
+        EDIT,
+        ran("git reset HEAD tmp.txt", 0),
+        ran("pytest", 0, "3 passed in 0.1s"),
+    ],
+    "merged": [
+        ran("pytest", 1, "1 failed in 0.1s"),
+        EDIT,
+        ran("git commit -am x && git checkout main && git merge fix", 0),
         ran("pytest", 0, "3 passed in 0.1s"),
     ],
     "ready at last": [

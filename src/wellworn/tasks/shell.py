@@ -160,7 +160,8 @@ _LESS = regex(
 _INSTALLS = frozenset("install ci sync deps".split())  # noqa: SIM905
 _JAVASCRIPT = frozenset("npm yarn pnpm bun".split())  # noqa: SIM905
 _UNDOES = regex(
-    r"\bgit (?:-\S+ )*(?:stash(?! (?:pop|apply))|checkout|switch|reset|restore)\b|\brollout undo\b|\brollback\b"
+    r"\bgit (?:-\S+ )*(?:stash(?! (?:pop|apply))|checkout(?! -[bB]\b)|switch(?! -[cC]\b)|reset(?= --hard| --merge)"
+    r"|restore(?! --staged))\b|\brollout undo\b|\brollback\b"
 )
 
 Program = tuple[str, ...]
@@ -271,8 +272,8 @@ def _places(command: str) -> frozenset[str]:
 
 
 def undoes(command: str) -> bool:
-    """Whether a command puts changes away or goes back to an earlier state."""
-    return _UNDOES.search(_bare(command)) is not None
+    """Whether all that a command does is to put changes away or to go back to an earlier state."""
+    return len(programs(command)) == 1 and _UNDOES.search(_bare(command)) is not None
 
 
 def writes(command: str) -> bool:
