@@ -416,6 +416,12 @@ def test_a_file_that_could_not_be_read_does_not_spoil_work_that_passed_its_check
     assert judge(trajectory_of(work)).outcome == "success"
 
 
+@pytest.mark.parametrize("look", ["git log foo..bar", "gh pr view", "jq . x.json", "docker ps", "cat a b"])
+def test_a_look_that_fails_at_the_end_takes_nothing_back(look: str) -> None:
+    steps = [EDIT, ran("pytest", 0, PASSES), ran(look, 2, "fatal: it is not there")]
+    assert judge(trajectory_of({"query": "Get it done", "steps": steps, "output": "Done."})).outcome == "success"
+
+
 @pytest.mark.parametrize("steps", FAILED.values(), ids=FAILED)
 def test_a_failed_session_is_a_failure_and_never_a_strategy(steps: list[dict[str, Any]]) -> None:
     work = trajectory_of({"query": "Get it done", "steps": steps})

@@ -37,7 +37,7 @@ from wellworn.tasks.calls import (
     turnarounds,
     unresolved,
 )
-from wellworn.tasks.shell import read_checks, undoes
+from wellworn.tasks.shell import read_checks, undoes, waits
 from wellworn.tasks.trajectory import Step, Trajectory
 
 JUDGE_TOKENS = 512
@@ -269,8 +269,8 @@ def left_undone(trajectory: Trajectory) -> list[Step]:
 
 
 def _shows_failure(step: Step) -> bool:
-    """Whether a command that looked failed because of what there is, such as a deployment that never became ready."""
-    return bool(step.command) and not answers_no(step) and not step.refused
+    """Whether a command that waits for a state failed because of what there is: a deployment that never became ready."""
+    return waits(step.command) and not answers_no(step) and not step.refused
 
 
 def _failure_signs(trajectory: Trajectory, calls: Sequence[Step]) -> Iterator[Sign]:

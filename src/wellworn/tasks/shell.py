@@ -163,6 +163,7 @@ _UNDOES = regex(
     r"\bgit (?:-\S+ )*(?:stash(?! (?:pop|apply))|checkout(?! -[bB]\b)|switch(?! -[cC]\b)|reset(?= --hard| --merge)"
     r"|restore(?! --staged))\b|\brollout undo\b|\brollback\b"
 )
+_WAITS = regex(r"\b(?:rollout status|systemctl (?:-\S+ )*status|wait|is-(?:active|ready|system-running))\b")
 
 Program = tuple[str, ...]
 """A program, with its sub-command or script where it has one."""
@@ -274,6 +275,11 @@ def _places(command: str) -> frozenset[str]:
 def undoes(command: str) -> bool:
     """Whether all that a command does is to put changes away or to go back to an earlier state."""
     return len(programs(command)) == 1 and _UNDOES.search(_bare(command)) is not None
+
+
+def waits(command: str) -> bool:
+    """Whether a command asks for a state that something is to reach, so that its failure tells of that thing."""
+    return _WAITS.search(_bare(command)) is not None
 
 
 def writes(command: str) -> bool:
