@@ -67,6 +67,7 @@ _SUMMARY = rf"""
     | ^(?:\[\w+\]\ )?Tests\ run:.*(?:Failures|Errors):\ {_SOME}          # junit
     | ^\d+\ examples?,\ {_SOME}\ failures?                             # rspec
     | ^not\ ok\ \d+                                                    # TAP
+    | ^\ +{_SOME}\ failed$                                            # playwright
     | ^Found\ {_SOME}\ errors?\b                                       # mypy, ruff, tsc
     | ^error(?:\[E\d+\]|:\ could\ not\ compile)                       # rustc
 """
@@ -92,9 +93,14 @@ _TESTED = rf"""
     | ^ok\ \ ?\t(?!.*\[no\ tests)
     | ^(?:\[\w+\]\ )?Tests\ run:\ {_SOME},\ Failures:\ 0,\ Errors:\ 0
     | ^{_SOME}\ examples?,\ (?:0|no)\ failures?
+    | ^[ \t]*{_SOME}\ passed\ \(
+    | ^\#\ pass\ {_SOME}$(?!\s+\#\ fail\ {_SOME})
 """
 _RAN = regex(_TESTED, re.MULTILINE | re.VERBOSE)
-_PASSED = regex(rf"{_TESTED} | ^Success:\ no\ issues\ found | ^BUILD\ SUCCESS", re.MULTILINE | re.VERBOSE)
+_PASSED = regex(
+    rf"{_TESTED} | ^Success:\ no\ issues\ found | ^BUILD\ SUCCESS | ^[ ]*Finished\ .*\btarget.*\Z",  # the last: cargo build
+    re.MULTILINE | re.VERBOSE,
+)
 _NOTHING = regex(
     r"""
       \bno\ tests?\b(?!\ (?:fail|err)) | \b(?:ran|running|executed)\ 0\ tests\b | ^0\ (?:tests|examples)\b | \bok\.\ 0\ passed\b
@@ -104,10 +110,15 @@ _NOTHING = regex(
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
 """What test runners print when they ran no test."""
-_HIDES = regex(r"\||;|\bpsql\b")
-"""A pipe, `||` and `;` put another exit code in the place of the program's own; `psql -f` goes on after an error."""
+_HIDES = regex(r"\||;")
+"""A pipe, `||` and `;` put another exit code in the place of the program's own."""
+_GOES_ON = regex(r"\bpsql\b[^\n|;]*(?: -\w*f| --file|<)")
+"""With a file `psql` goes on after an error."""
+_SQL_FAILED = regex(r"^(?:psql:(?:\S+:\d+:)? )?ERROR:", re.IGNORECASE | re.MULTILINE)
+_FINE = regex(r"^[ \t]*(?:ok \d|✓|✔|--- PASS|Compiling |warning\b).*", re.MULTILINE)
+"""Lines that may name a failure and tell of none."""
 _NO_FAILURE = regex(
-    r"(?<![=\w])(?:0|no) (?:\w+ )?(?:fail\w*|errors?|issues?|problems?)\b|\b(?:fail\w*|errors?)\s*[:=]\s*0\b",
+    r"(?<![=\w])(?:0|no) (?:\w+ )?(?:fail\w*|errors?|issues?|problems?)\b|\b(?:fail\w*|errors?)(?:\s*[:=]\s*|\s+)0\b(?!\.\d)",
     re.IGNORECASE,
 )
 _OF_FAILURE = regex(
@@ -193,10 +204,13 @@ def belied(command: str, output: str) -> bool:
     """
     if (checks(command) or set()) & {"tests", "all"} and _NOTHING.search(output[-TAIL_CHARS:].rstrip()):
         return not _RAN.search(output)
-    if not _HIDES.search(_bare(command)) or all(map(looks, programs(command))):
+    run = programs(command)
+    if not (_HIDES.search(_bare(command)) or _GOES_ON.search(command)) or all(map(looks, run)):
         return False
-    tail = _NO_FAILURE.sub("", output[-TAIL_CHARS:])
+    tail = _NO_FAILURE.sub("", _FINE.sub("", output[-TAIL_CHARS:]))
     speaks = _SAYS_FAILED if checks(command) is None else _OF_FAILURE
+    if {program[0] for program in run} == {"psql"}:
+        speaks = _SQL_FAILED
     return read_checks(output) is not True and speaks.search(tail) is not None
 
 
