@@ -96,16 +96,19 @@ _TESTED = rf"""
     | ^[ \t]*{_SOME}\ passed\ \(
     | ^\#\ pass\ {_SOME}$(?!\s+\#\ fail\ {_SOME})
 """
-_RAN = regex(_TESTED, re.MULTILINE | re.VERBOSE)
+_RAN = regex(
+    rf"{_TESTED} | ^(?:>\ Task\ )?(?::[\w-]+)*:test(?:\ UP-TO-DATE|\ FROM-CACHE)?$", re.MULTILINE | re.VERBOSE
+)
 _PASSED = regex(
     rf"{_TESTED} | ^Success:\ no\ issues\ found | ^BUILD\ SUCCESS | ^[ ]*Finished\ .*\btarget.*\Z",  # the last: cargo build
     re.MULTILINE | re.VERBOSE,
 )
 _NOTHING = regex(
     r"""
-      \bno\ tests?\b(?!\ (?:fail|err)) | \b(?:ran|running|executed)\ 0\ tests\b | ^0\ (?:tests|examples)\b | \bok\.\ 0\ passed\b
+      \bno\ tests?(?:\ (?:were\ )?(?:found|ran|run|executed|files?|to\ run|collected|matched)\b|[\].]|$)
+    | \b(?:ran|running|executed)\ 0\ tests\b | ^0\ (?:tests|examples)\b | \bok\.\ 0\ passed\b
     | ^=*\ ?(?:\d+\ (?:skipped|deselected|warnings?)(?:,\ )?)+\ in\  | ^\s*Tests?:?\ +\d+\ (?:skipped|todo)(?:,|\ \()
-    | \bTests\ are\ skipped\b | :test\ NO-SOURCE$ (?! [\s\S]* :test$) | \bNothing\ to\ be\ done\ for\ .(?:test|check)
+    | \bTests\ are\ skipped\b | :test\ NO-SOURCE$ | \bNothing\ to\ be\ done\ for\ .(?:test|check)
     """,
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
