@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from wellworn import BudgetExceeded, ModelFailed, ReplyUnreadable
 from wellworn.models import ScriptedModel
 from wellworn.tasks import Task, Work
-from wellworn.tasks.distill import distill, read_items
+from wellworn.tasks.distill import distill, read_items, rejection
 from wellworn.tasks.judge import Verdict, judge, prompt
+from wellworn.tasks.trajectory import Step, Trajectory
 
 from .world import AGENT, NOON, a_call, a_try, corrected, stuck
 
@@ -44,6 +45,12 @@ def test_an_item_rests_on_the_steps_it_names() -> None:
     )
     assert item.evidence == "create_user(name=bob, role=admin)"
     assert model.requests[0].purpose == "distill"
+
+
+def test_an_item_of_nothing_but_the_words_of_the_task_is_compared_with_the_steps() -> None:
+    task = Trajectory(query="pytest fails since parse_date drops the timezone", steps=(Step(text="parse_date is run"),))
+    assert rejection("parse_date drops the timezone", task.steps, [task]) == ""
+    assert rejection("pytest fails", task.steps, [task]) == "not in the evidence"
 
 
 @pytest.mark.parametrize(

@@ -276,6 +276,11 @@ UNSURE = {
         ran("git reset --hard", 0),
         ran("pytest", 0, "3 passed in 0.1s"),
     ],
+    "fewer things": [
+        ran("ruff check .", 1, "build/a.py:1:1: F401 x\nFound 1 error."),
+        EDIT,
+        ran("ruff check --exclude build .", 0, "All checks passed!"),
+    ],
     "never ready": [
         ran("kubectl apply -f x.yaml", 0, "configured"),
         ran("kubectl rollout status deploy/x", 1, "error: timed out waiting for the condition"),
@@ -295,6 +300,11 @@ UNSURE = {
 WORKED = {
     "the same again": [ran("git push", 1), ran("git pull --rebase", 0), ran("git push", 0)],
     "tests after the change": [ran("pytest", 1, "1 failed in 0.1s"), EDIT, ran("pytest", 0, "3 passed in 0.1s")],
+    "the same test by a part of its name": [
+        ran("npx jest src/a.test.ts", 1, "Tests: 1 failed, 3 total"),
+        EDIT,
+        ran("npx jest a.test", 0, "Tests:       3 passed, 3 total"),
+    ],
     "more tests": [ran("go test ./a", 1, "FAIL\ta\t0.1s"), EDIT, ran("go test ./...", 0, "ok  \ta\t0.1s")],
     "fewer tests": [
         ran("pytest tests/", 1, "1 failed in 0.1s"),

@@ -170,11 +170,12 @@ def _read(value: object, trajectories: Sequence[Trajectory], kinds: Sequence[str
 
 def rejection(text: str, steps: Sequence[Step], trajectories: Sequence[Trajectory]) -> str:
     """Why an item is not believed; empty when it is. It may use its own words, but rests on what happened: the words of the
-    task, which every item has, prove nothing."""
+    task, which every item has, prove nothing, unless it has no others."""
     said = "\n".join(step.line for step in steps)
     if not said.strip():
         return "no evidence"
-    own = set(terms(text)) - {term for one in trajectories for term in terms(one.query)}
+    every = set(terms(text))
+    own = every - {term for one in trajectories for term in terms(one.query)} or every
     shared = own & {*terms(said), *terms("failed" * any(step.failed for step in steps))}
     if not shared or len(shared) < MIN_SHARE * len(own):
         return "not in the evidence"

@@ -34,10 +34,11 @@ from wellworn.tasks.calls import (
     holds,
     is_check,
     only_looks,
+    same_attempt,
     turnarounds,
     unresolved,
 )
-from wellworn.tasks.shell import read_checks, undoes, waits
+from wellworn.tasks.shell import does_less, read_checks, undoes, waits
 from wellworn.tasks.trajectory import Step, Trajectory
 
 JUDGE_TOKENS = 512
@@ -224,13 +225,20 @@ def _end_signs(trajectory: Trajectory, calls: Sequence[Step]) -> Iterator[Sign]:
 
 def _check_signs(trajectory: Trajectory) -> Iterator[Sign]:
     """The last test run or build whose output says how it went; one before the last change proves nothing, nor does one
-    that failed and worked when it was run again."""
+    that failed and worked when it was run again, though for fewer things."""
     steps = trajectory.steps
     done = [place for place, step in enumerate(steps) if changes(step) or (step.command and is_check(step))]
     if done and holds(steps[done[-1]]) and not any(map(is_check, left_undone(trajectory))):
         yield (1.4, f"the last check holds: {steps[done[-1]].call}")
         return
     overcome = {place for turn in turnarounds(trajectory) if steps[turn.worked].said_ok for place in turn.failed}
+    partly = [(place, step) for place, step in enumerate(steps) if does_less(step.command, "") and holds(step)]
+    overcome |= {
+        place
+        for place, step in enumerate(steps)
+        for later, worked in partly
+        if later > place and does_less(worked.command, step.command) and same_attempt(step, worked)
+    }
     told = [
         (place, passed)
         for place, step in enumerate(steps)

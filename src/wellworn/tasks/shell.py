@@ -96,9 +96,7 @@ _TESTED = rf"""
     | ^[ \t]*{_SOME}\ passed\ \(
     | ^\#\ pass\ {_SOME}$(?!\s+\#\ fail\ {_SOME})
 """
-_RAN = regex(
-    rf"{_TESTED} | ^(?:>\ Task\ )?(?::[\w-]+)*:test(?:\ UP-TO-DATE|\ FROM-CACHE)?$", re.MULTILINE | re.VERBOSE
-)
+_RAN = regex(rf"{_TESTED} | ^(?:>\ Task\ )?(?::[\w-]+)*:test(?:\ UP-TO-DATE|\ FROM-CACHE)?$", re.MULTILINE | re.VERBOSE)
 _PASSED = regex(
     rf"{_TESTED} | ^Success:\ no\ issues\ found | ^BUILD\ SUCCESS | ^[ ]*Finished\ .*\btarget.*\Z",  # the last: cargo build
     re.MULTILINE | re.VERBOSE,
@@ -276,10 +274,9 @@ def does_less(command: str, other: str) -> bool:
 
 
 def checks_elsewhere(command: str, other: str) -> bool:
-    """Whether two checks name files or folders, and none of the one lies within, or holds, one of the other."""
+    """Whether two checks name files or folders, and no name of the one is part of a name of the other."""
     places, others = _places(command), _places(other)
-    related = (a.startswith(b) or b.startswith(a) or a.endswith(b) or b.endswith(a) for a in places for b in others)
-    return bool(places and others) and not any(related)
+    return bool(places and others) and not any(a in b or b in a for a in places for b in others)
 
 
 @lru_cache(maxsize=MOST_READ)
