@@ -87,7 +87,13 @@ def test_an_edit_that_made_the_check_pass_is_the_recipe(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "edit", ["sed -i 's/a/b/' a.py", "grep -l a *.py | xargs sed -i 's/a/b/'", "cat > a.py <<EOF\nb\nEOF"]
+    "edit",
+    [
+        "sed -i 's/a/b/' a.py",
+        "grep -l a *.py | xargs sed -i 's/a/b/'",
+        "cat > a.py <<EOF\nb\nEOF",
+        "cat <<EOF > a.py\nb\nEOF",
+    ],
 )
 def test_an_edit_by_a_command_is_no_part_of_a_recipe(edit: str) -> None:
     life = work(bash("pytest -q", *CHECKS["pytest -q"]), bash(edit, "", 0), bash("pytest -q", "3 passed in 0.1s", 0))
@@ -95,6 +101,20 @@ def test_an_edit_by_a_command_is_no_part_of_a_recipe(edit: str) -> None:
     assert item.advice == 'This worked: Bash(command="pytest -q").'
     dump = work(bash("pg_dump app > app.sql", "", 0), bash("make test", "3 passed in 0.1s", 0))
     assert "pg_dump" in distill([(dump, judge(dump))]).items[0].advice
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git commit -m \"$(cat <<'EOF'\nMend the parser\nEOF\n)\"",
+        "kubectl apply -f - <<EOF\nkind: Namespace\nEOF",
+        "gh pr create --title x --body \"$(cat <<'EOF'\na -> b\nEOF\n)\"",
+    ],
+)
+def test_a_document_that_goes_to_a_program_is_part_of_a_recipe(command: str) -> None:
+    life = work(bash(command, "done", 0))
+    [item] = distill([(life, judge(life))]).items
+    assert [call.args["command"] for call in item.pattern.calls] == [command]
 
 
 @pytest.mark.parametrize("command", WRONG)

@@ -43,8 +43,8 @@ _CHANGING = regex(
     r"(?:^|_)(?:multi_?|notebook_?)?(?:edit|write|patch|replace|insert|create|delete|rename|move|apply)", re.IGNORECASE
 )
 
-_EDITS = regex(r"\b(?:sed|perl) (?:-\S+ )*-\w*i|<<-?\s*['\"]?\w+['\"]?[^\n]*\n")
-"""Commands with a text that is never the same again: an editor without a screen, or a document within the command."""
+_EDITS = regex(r"\b(?:sed|perl) (?:-\S+ )*-\w*i")
+_DOCUMENT = regex(r"<<-?\s*['\"]?\w+['\"]?[^\n]*\n")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,6 +198,14 @@ def changed(before: Step, after: Step) -> dict[str, tuple[Any, Any]]:  # any JSO
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
+def _edits(command: str) -> bool:
+    """Whether a command has a text that is never the same again: an editor without a screen, or a document within the
+    command that is written to a file."""
+    document = _DOCUMENT.search(command)
+    written = document is not None and (shell.writes(command) or shell.writes(command[: document.end()]))
+    return written or _EDITS.search(command) is not None
+
+
 def recipe(trajectory: Trajectory) -> list[int]:
     """Places of the calls that worked, in order, each run of the same call once; of commands those that do something
     which can be done again, so no edits."""
@@ -205,7 +213,7 @@ def recipe(trajectory: Trajectory) -> list[int]:
     runs = any(step.command for step in trajectory.steps)  # then what was read is no part of the way
     for place in called(trajectory):
         step = trajectory.steps[place]
-        if (runs and only_looks(step)) or _EDITS.search(step.command):
+        if (runs and only_looks(step)) or _edits(step.command):
             continue
         last = trajectory.steps[found[-1]] if found else None
         same = last is not None and (last.action, _arguments(last)) == (step.action, _arguments(step))
