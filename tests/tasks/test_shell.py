@@ -271,6 +271,10 @@ UNSURE = {
         ran("git stash", 0),
         ran("pytest", 0, "3 passed in 0.1s"),
     ],
+    "the change put away in the same line": [
+        ran("pytest", 1, "1 failed in 0.1s"),
+        ran("git stash && pytest", 0, "3 passed in 0.1s"),
+    ],
     "the change thrown away": [
         ran("pytest", 1, "1 failed in 0.1s"),
         ran("git reset --hard", 0),

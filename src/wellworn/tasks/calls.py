@@ -122,7 +122,7 @@ def _makes_good(worked: Step, failed: Step, between: Sequence[Step], later: Sequ
         return False
     if is_check(failed) and is_finding(failed):
         done = (step for step in reversed(between) if changes(step) or (_did(step) and not is_check(step)))
-        if shell.checks_elsewhere(worked.command, failed.command) or shell.undoes(worked.command):
+        if shell.checks_elsewhere(worked.command, failed.command) or shell.goes_back(worked.command):
             return False
         if shell.undoes(next(done, Step()).command):
             return False

@@ -286,9 +286,14 @@ def _places(command: str) -> frozenset[str]:
     return frozenset(word.strip("./") for part in parts for word in _given(part)[1:] if "/" in word or "." in word)
 
 
+def goes_back(command: str) -> bool:
+    """Whether a command puts changes away or goes back to an earlier state, among other things."""
+    return _UNDOES.search(_bare(command)) is not None
+
+
 def undoes(command: str) -> bool:
-    """Whether all that a command does is to put changes away or to go back to an earlier state."""
-    return len(programs(command)) == 1 and _UNDOES.search(_bare(command)) is not None
+    """Whether that is all it does."""
+    return len(programs(command)) == 1 and goes_back(command)
 
 
 def waits(command: str) -> bool:
