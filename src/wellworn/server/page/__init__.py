@@ -102,9 +102,9 @@ def _first_command(visit: Visit) -> str:
 
 
 def _replaced_by(visit: Visit, entry: Entry) -> Entry | None:
-    """What took its place."""
+    """What took its place first."""
     found = visit.call.memory.engine.changer.replacements(entry.id, scope=visit.call.scope)
-    return max(found, key=lambda one: one.valid_from, default=None)
+    return min(found, key=lambda one: one.valid_from, default=None)
 
 
 # -- an entry ----------------------------------------------------------------------------------------------------------
