@@ -267,7 +267,8 @@ def moment_asked(query: str) -> datetime | None:
 
 
 def held_then(ranked: Ranked, context: SearchContext) -> Ranked:
-    """The ranking of such a question with what was told later further down: it mostly tells what was so later."""
+    """The ranking of a question for what held at a time, with what was told later further down: it mostly tells what was
+    so later."""
     if (then := moment_asked(context.query)) is None:
         return ranked
     later = context.bank.column("at", ranked.rows) >= to_micros(min(then, context.bounds.moment))
