@@ -22,7 +22,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Route
@@ -278,7 +278,7 @@ def _metrics(request: Request) -> Response:
         raise AccessDenied(
             f"metrics: they are of the whole service (use a key of tenant {service.operator!r} that is bound to nobody)"
         )
-    return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+    return Response(service.metrics.exposed(), media_type=CONTENT_TYPE_LATEST)
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """What Prometheus reads at `/metrics`: numbers of the process and of the store, without names of tenants or people.
 
 Counted as it happens: requests, recalls, faults that were logged. Read from the store, at most every 15 seconds and for at
-most a twentieth of the time: entries, jobs, what was learned, and what others wrote to the log since the service began:
-model calls, outcomes, tasks, changes.
+most a twentieth of the time: entries, jobs, what was learned, and what any process wrote to the log since the service
+began: model calls, outcomes, tasks, changes.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter as Tally
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.metrics import MetricWrapperBase
 
 from wellworn.core.errors import WellwornError
 from wellworn.core.spans import Fact, Note, listen
@@ -33,27 +32,13 @@ from wellworn.store.port import Record, RecordFilter
 FRESH_S = 15.0
 REST = 20.0
 """The store is left alone for so many times as long as it took to read."""
-MOST_RECORDS, PAGE = 20_000, 2_000
+MOST_PAGES, PAGE = 10, 2_000
 """New records of the log that one reading counts; the rest is counted by the next."""
-OVERLAP = 500
-"""Numbers that are looked at again: a writer of another tenant may have taken a lower number and commit later."""
 MOST_JOBS = 1_000
 JOBS = ("reflect", "summarize", "consolidate")
-MOST_NAMES = 50
-"""Different names that a label may have; further ones are `other`."""
 COMPONENTS = ("doors", "integrations", "jobs", "learning", "models", "search", "server", "store", "tasks", "other")
-ROUTES = (ROUTE, WORDS_ROUTE, "recursive")
 OUTCOMES = ("cited", "not_cited", "used", "ignored", "refined", "verdict")
 RESULTS = ("success", "failure", "unsure", "abandoned")
-LOG = {
-    "model_calls": ("Model calls", ["model", "purpose", "result"]),
-    "model_tokens": ("Tokens of model calls", ["model", "purpose", "direction"]),
-    "model_usd": ("US dollars of model calls", ["model", "purpose"]),
-    "outcomes": ("How recalls turned out", ["kind"]),
-    "tasks": ("Tasks that ended", ["result"]),
-    "events": ("Changes, by the audit log", ["action"]),
-}
-"""What is counted of the log: the name, what it is, its labels."""
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
 
@@ -61,28 +46,43 @@ class Metrics:
     """The numbers of one service."""
 
     def __init__(self, engine: Engine, *, ticks: Callable[[], float] = time.monotonic) -> None:
-        self.registry = registry = CollectorRegistry()
-        self._ticks = ticks
-        labels = ("method", "route", "status")
-        self.requests = Counter("wellworn_requests", "Requests answered", labels, registry=registry)
-        self.seconds = Histogram(
-            "wellworn_request_seconds", "Time to answer", ("route",), buckets=_SECONDS, registry=registry
-        )
-        self.running = Gauge("wellworn_requests_running", "Requests under way", registry=registry)
-        self._recalls = Histogram(
-            "wellworn_recall_seconds",
-            "Time of a recall, by how it searched",
-            ("route",),
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self._errors = Counter("wellworn_errors", "Faults that were logged", ("component",), registry=registry)
-        for route in ROUTES:
-            self._recalls.labels(route)
-        for component in COMPONENTS:
-            self._errors.labels(component)
-        ProcessCollector(registry=registry)
-        registry.register(StoreNumbers(engine, ticks))
+        self._engine, self._ticks = engine, ticks
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        counter = partial(Counter, namespace="wellworn", registry=self._registry)
+        gauge = partial(Gauge, namespace="wellworn", registry=self._registry)
+        timer = partial(Histogram, namespace="wellworn", registry=self._registry, buckets=_SECONDS)
+        self.requests = counter("requests", "Requests answered", ("method", "route", "status"))
+        self.seconds = timer("request_seconds", "Time to answer", ("route",))
+        self.running = gauge("requests_running", "Requests under way")
+        self._recalls = timer("recall_seconds", "Time of a recall, by how it searched", ("route",))
+        self._errors = counter("errors", "Faults that were logged", ("component",))
+        self._up = gauge("store_up", "Whether the store could be read")
+        self._entries = gauge("entries", "Entries by kind", ("kind",))
+        self._states = gauge("entry_states", "Entries by state", ("state",))
+        self._sessions = gauge("sessions", "Sessions")
+        self._bytes = gauge("store_bytes", "Size of the store")
+        self._jobs = gauge("jobs", "Jobs that wait or run (1000 at most)", ("kind", "state"))
+        self._late = gauge("jobs_late_seconds", "How long the job that waits longest has been due")
+        self._gain = gauge("reranker_gain", "How much better the learned order foretells citations")
+        self._bound = gauge("reranker_gain_bound", "Lower bound of that gain")
+        self._taught = gauge("reranker_users", "People whose outcomes taught it")
+        self._lookups = counter("embedding_cache", "Lookups by level", ("level", "result"))
+        self._calls = counter("model_calls", "Model calls", ("model", "purpose", "result"))
+        self._tokens = counter("model_tokens", "Tokens of model calls", ("model", "purpose", "direction"))
+        self._usd = counter("model_usd", "US dollars of model calls", ("model", "purpose"))
+        self._outcomes = counter("outcomes", "How recalls turned out", ("kind",))
+        self._tasks = counter("tasks", "Tasks that ended", ("result",))
+        self._events = counter("events", "Changes, by the audit log", ("action",))
+        _begin_at_zero(self._recalls, (ROUTE, WORDS_ROUTE, "recursive"))
+        _begin_at_zero(self._errors, COMPONENTS)
+        _begin_at_zero(self._outcomes, OUTCOMES)
+        _begin_at_zero(self._tasks, RESULTS)
+        _begin_at_zero(self._events, ("remember",))
+        self._reading, self._next_at = Lock(), float("-inf")
+        self._seen_lookups = Tally[tuple[str, str]]()
+        newest = engine.store.records(RecordFilter(limit=1))
+        self._last = newest[0].no if newest else 0
         self._stops: list[Callable[[], None]] = []
 
     def start(self) -> None:
@@ -95,6 +95,20 @@ class Metrics:
         for stop in self._stops:
             stop()
 
+    def exposed(self) -> bytes:
+        """All numbers, as Prometheus reads them."""
+        with self._reading:
+            begun = self._ticks()
+            if begun >= self._next_at:
+                try:
+                    self._read_store()
+                    self._up.set(1)
+                except WellwornError:  # the numbers stay as they were read last
+                    self._up.set(0)
+                now = self._ticks()
+                self._next_at = now + max(FRESH_S, REST * (now - begun))
+            return generate_latest(self._registry)
+
     @contextmanager
     def _span(self, name: str) -> Iterator[Note]:
         told: dict[str, Fact] = {}
@@ -102,6 +116,71 @@ class Metrics:
         yield told.update
         if name == "recall":
             self._recalls.labels(told["route"]).observe(self._ticks() - begun)
+
+    # -- the store -------------------------------------------------------------------------------------------------
+
+    def _read_store(self) -> None:
+        self._follow_log()
+        store = self._engine.store
+        counts = store.counts(store.partitions())
+        for kind in KINDS:
+            self._entries.labels(kind).set(counts.get(f"kind:{kind}", 0))
+        for state in STATES:
+            self._states.labels(state).set(counts.get(f"state:{state}", 0))
+        self._sessions.set(counts["sessions"])
+        self._bytes.set(counts["bytes"])
+        self._read_jobs()
+        gain, bound, users = self._engine.learner.pooled_gain()
+        self._gain.set(gain)
+        self._bound.set(bound)
+        self._taught.set(users)
+        levels = getattr(self._engine.embedder, "metrics", None)  # only one with a cache has any
+        for level in levels() if callable(levels) else ():
+            for result, total in (("hit", level.hits), ("miss", level.misses)):
+                self._lookups.labels(level.level, result).inc(total - self._seen_lookups[level.level, result])
+                self._seen_lookups[level.level, result] = total
+
+    def _read_jobs(self) -> None:
+        waiting = RecordFilter(kinds=[JOB], states=["queued", "running"], order="due", limit=MOST_JOBS)
+        numbers = Tally(dict.fromkeys(((kind, state) for kind in JOBS for state in ("queued", "running")), 0))
+        late, now = 0.0, self._engine.clock()
+        for one in self._engine.store.records(waiting):
+            numbers[str(one.body.get("kind")), one.state] += 1
+            if one.state == "queued" and one.due_at is not None:
+                late = max(late, (now - one.due_at).total_seconds())
+        self._jobs.clear()
+        for key, number in numbers.items():
+            self._jobs.labels(*key).set(number)
+        self._late.set(late)
+
+    def _follow_log(self) -> None:
+        """Count what was appended to the log since the last time, by whatever process."""
+        for _ in range(MOST_PAGES):
+            wanted = RecordFilter(kinds=[CALL, OUTCOME, EVENT], after=self._last, order="oldest", limit=PAGE)
+            page = self._engine.store.records(wanted)
+            for record in page:
+                self._count(record)
+                self._last = record.no
+            if len(page) < PAGE:
+                break
+
+    def _count(self, record: Record) -> None:
+        body = record.body
+        if record.kind == CALL:
+            name = body.get("model"), body.get("purpose")
+            self._calls.labels(*name, "ok" if body.get("ok") else "failed").inc()
+            self._usd.labels(*name).inc(body.get("usd", 0.0))
+            for direction in ("input", "output"):
+                self._tokens.labels(*name, direction).inc(body.get(f"{direction}_tokens", 0))
+        elif record.kind == OUTCOME:
+            cited = record.state != "cited" or body.get("value", {}).get("nos")
+            self._outcomes.labels(record.state if cited else "not_cited").inc()
+        else:
+            detail = body.get("detail", {})
+            self._events.labels(record.state).inc()
+            if record.state == "task" and detail.get("to") in ("reinforced", "abandoned"):
+                result = "abandoned" if detail["to"] == "abandoned" else detail.get("outcome")
+                self._tasks.labels(result if result in RESULTS else "unsure").inc()
 
 
 class _CountingHandler(logging.Handler):
@@ -116,135 +195,7 @@ class _CountingHandler(logging.Handler):
         self._errors.labels(room if room in COMPONENTS else "other").inc()
 
 
-class StoreNumbers(Collector):
-    """What the store says, read now and then."""
-
-    def __init__(self, engine: Engine, ticks: Callable[[], float]) -> None:
-        self._engine = engine
-        self._ticks = ticks
-        self._lock = Lock()
-        self._next = float("-inf")
-        self._families: list[Metric] = []
-        newest = engine.store.records(RecordFilter(limit=1))
-        self._first = self._last = newest[0].no if newest else 0
-        self._counted: set[int] = set()
-        self._counts: dict[str, defaultdict[tuple[str, ...], float]] = {name: defaultdict(float) for name in LOG}
-        for name, first in (("outcomes", OUTCOMES), ("tasks", RESULTS), ("events", ("remember",))):
-            self._counts[name].update(dict.fromkeys(((one,) for one in first), 0.0))
-        self._names: dict[str, set[str]] = {}
-
-    def collect(self) -> Iterable[Metric]:
-        with self._lock:
-            begun = self._ticks()
-            if begun >= self._next:
-                up = True
-                try:
-                    self._families = [*self._read()]
-                except WellwornError:
-                    up = False
-                now = self._ticks()
-                self._next = now + max(FRESH_S, REST * (now - begun))
-                alive = _gauge("wellworn_store_up", "Whether the store could be read", float(up))
-                self._families = [alive, *(one for one in self._families if one.name != alive.name)]
-            return self._families
-
-    def _read(self) -> Iterator[Metric]:
-        self._follow()
-        yield from self._amounts()
-        yield from self._jobs()
-        yield from self._learning()
-        yield from self._log()
-
-    def _amounts(self) -> Iterator[Metric]:
-        store = self._engine.store
-        counts = store.counts(store.partitions())
-        entries = GaugeMetricFamily("wellworn_entries", "Entries by kind", labels=["kind"])
-        for kind in KINDS:
-            entries.add_metric([kind], counts.get(f"kind:{kind}", 0))
-        states = GaugeMetricFamily("wellworn_entry_states", "Entries by state", labels=["state"])
-        for state in STATES:
-            states.add_metric([state], counts.get(f"state:{state}", 0))
-        yield entries
-        yield states
-        yield _gauge("wellworn_sessions", "Sessions", counts["sessions"])
-        yield _gauge("wellworn_store_bytes", "Size of the store", counts["bytes"])
-
-    def _jobs(self) -> Iterator[Metric]:
-        waiting = RecordFilter(kinds=[JOB], states=["queued", "running"], order="due", limit=MOST_JOBS)
-        numbers = Tally(dict.fromkeys(((kind, state) for kind in JOBS for state in ("queued", "running")), 0))
-        late, now = 0.0, self._engine.clock()
-        for one in self._engine.store.records(waiting):
-            numbers[self._known("job", one.body.get("kind")), one.state] += 1
-            if one.state == "queued" and one.due_at is not None:
-                late = max(late, (now - one.due_at).total_seconds())
-        jobs = GaugeMetricFamily("wellworn_jobs", "Jobs that wait or run (1000 at most)", labels=["kind", "state"])
-        for key, number in numbers.items():
-            jobs.add_metric([*key], number)
-        yield jobs
-        yield _gauge("wellworn_jobs_late_seconds", "How long the job that waits longest has been due", late)
-
-    def _learning(self) -> Iterator[Metric]:
-        gain, bound, users = self._engine.learner.pooled_gain()
-        yield _gauge("wellworn_reranker_gain", "How much better the learned order foretells citations", gain)
-        yield _gauge("wellworn_reranker_gain_bound", "Lower bound of that gain", bound)
-        yield _gauge("wellworn_reranker_users", "People whose outcomes taught it", users)
-        levels = getattr(self._engine.embedder, "metrics", None)  # only one with a cache has any
-        lookups = CounterMetricFamily("wellworn_embedding_cache", "Lookups by level", labels=["level", "result"])
-        for level in levels() if callable(levels) else ():
-            lookups.add_metric([level.level, "hit"], level.hits)
-            lookups.add_metric([level.level, "miss"], level.misses)
-        yield lookups
-
-    # -- the log -----------------------------------------------------------------------------------------------------
-
-    def _follow(self) -> None:
-        """Count what was appended to the log since the last time, by whatever process."""
-        after = max(self._first, self._last - OVERLAP)
-        for _ in range(MOST_RECORDS // PAGE):
-            wanted = RecordFilter(kinds=[CALL, OUTCOME, EVENT], after=after, order="oldest", limit=PAGE)
-            page = self._engine.store.records(wanted)
-            for record in page:
-                if record.no not in self._counted:
-                    self._count(record)
-                    self._counted.add(record.no)
-                self._last = after = max(after, record.no)
-            if len(page) < PAGE:
-                break
-        self._counted = {no for no in self._counted if no > self._last - OVERLAP}
-
-    def _count(self, record: Record) -> None:
-        body, counts = record.body, self._counts
-        if record.kind == CALL:
-            model, purpose = self._known("model", body.get("model")), self._known("purpose", body.get("purpose"))
-            counts["model_calls"][model, purpose, "ok" if body.get("ok") else "failed"] += 1
-            counts["model_usd"][model, purpose] += body.get("usd", 0.0)
-            for direction in ("input", "output"):
-                counts["model_tokens"][model, purpose, direction] += body.get(f"{direction}_tokens", 0)
-        elif record.kind == OUTCOME:
-            cited = record.state != "cited" or body.get("value", {}).get("nos")
-            counts["outcomes"][(record.state if cited else "not_cited",)] += 1
-        else:
-            detail = body.get("detail", {})
-            counts["events"][(self._known("action", record.state),)] += 1
-            if record.state == "task" and detail.get("to") in ("reinforced", "abandoned"):
-                result = "abandoned" if detail["to"] == "abandoned" else detail.get("outcome")
-                counts["tasks"][(result if result in RESULTS else "unsure",)] += 1
-
-    def _known(self, label: str, name: object) -> str:
-        """A name as a value of a label, unless there are too many."""
-        names = self._names.setdefault(label, set())
-        if str(name) not in names and len(names) >= MOST_NAMES:
-            return "other"
-        names.add(str(name))
-        return str(name)
-
-    def _log(self) -> Iterator[Metric]:
-        for name, (what, labels) in LOG.items():
-            family = CounterMetricFamily(f"wellworn_{name}", what, labels=labels)
-            for key, number in self._counts[name].items():
-                family.add_metric([*key], number)
-            yield family
-
-
-def _gauge(name: str, what: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, what, value=value)
+def _begin_at_zero(metric: MetricWrapperBase, values: Iterable[str]) -> None:
+    """Show these values of its label before they are counted: a rate needs the zero."""
+    for value in values:
+        metric.labels(value)
