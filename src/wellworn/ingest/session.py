@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, Protocol
@@ -94,8 +94,10 @@ class TurnWriter:
         repeats = bool(said) and said <= frozenset().union(*self._heard)
         return altered(entry, confidence=min(entry.confidence, REPEATED_CONFIDENCE)) if repeats else entry
 
-    def write(self, records: Sequence[NewEntry]) -> list[Entry]:
-        """Store the turns as entries with their numbers; all or none."""
+    def write(
+        self, records: Sequence[NewEntry], *, also: Callable[[Tx, list[Entry]], None] | None = None
+    ) -> list[Entry]:
+        """Store the turns as entries with their numbers, and what `also` writes; all or none."""
         written, queued = [], False
         with span("remember") as note:
             replaced = self._writer.replaced_by(records)
@@ -112,6 +114,8 @@ class TurnWriter:
                     turns = entry.turn_refs[0] + 1
                     if self._watch is not None and self._watch.added(tx, self._partition, self._session_id, turns):
                         queued = True
+                if also is not None:
+                    also(tx, written)
             if self._watch is not None and queued:
                 self._watch.committed()
             note(session=self._session_id, entries=len(written), first=written[0].id if written else None)

@@ -13,7 +13,6 @@ from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from itertools import count
 from threading import BoundedSemaphore
 from typing import Annotated, Any
 
@@ -29,13 +28,12 @@ from wellworn.core.citations import read_citation
 from wellworn.core.errors import Conflict, InvalidInput, NotFound, ServiceFailed, WellwornError
 from wellworn.core.values import Entry, Job, Link, Reasoning, Recall, Receipt
 from wellworn.core.wellformed import clean_text
-from wellworn.ingest.session import Session
 from wellworn.ingest.validate import MAX_K, MAX_QUERY_CHARS, checked_count, checked_flag, checked_seconds, checked_text
 from wellworn.integrations.loop import MAX_CHARS, TAG, memory_block, nothing_in, rule_of
 from wellworn.search.filters import Filters
 from wellworn.server import bodies, wire
 from wellworn.server.guard import IMPORT_PATH, MOST_BODY, log_fault
-from wellworn.server.service import Call, Needs, NotingWatch, ServiceReply, etag_of, v1_routes
+from wellworn.server.service import Call, Needs, ServiceReply, etag_of, v1_routes
 from wellworn.store.port import Tx
 from wellworn.tasks import ReasoningBank
 
@@ -319,28 +317,21 @@ def list_turns(call: Reader, id: str) -> Response:
 @v1.post("/sessions/{id:path}/turns", tags=["sessions"], status_code=201, response_model=wire.EntryList)
 def add_turns(call: Writer, id: str, body: bodies.TurnsBody) -> Response:
     """Add turns in one durable write. A known id continues its session."""
-    engine, home, request = call.memory.engine, call.scope.home(), call.wanted
-    session, added = call.memory.session(id), count(1)
+    engine, session, request = call.memory.engine, call.memory.session(id), call.wanted
 
-    def note(tx: Tx, turns: int) -> None:
-        if request is not None and next(added) == len(body.turns):
-            call.service.requests.note(tx, request, {"stop": turns, "at": engine.clock().isoformat()})
+    def note(tx: Tx, entries: list[Entry]) -> None:
+        if request is not None:
+            stop = entries[-1].turn_refs[0] + 1
+            call.service.requests.note(tx, request, {"stop": stop, "at": engine.clock().isoformat()})
 
     def work() -> ServiceReply:
-        writer = Session(
-            engine.writer,
-            engine.store,
-            scope=call.scope,
-            session_id=id,
-            watch=NotingWatch(engine.background.reflections, note),
-        ).writer
-        drafts = [writer.draft(**one.given()) for one in body.turns]
-        return _turns_reply(writer.write(writer.ready(drafts)))
+        drafts = [session.writer.draft(**one.given()) for one in body.turns]
+        return _turns_reply(session.writer.write(session.writer.ready(drafts), also=note))
 
     def again(noted: dict[str, Any]) -> ServiceReply:
-        stop, at = int(noted["stop"]), datetime.fromisoformat(noted.get("at", "9999-01-01T00:00Z"))
+        stop, at = int(noted["stop"]), datetime.fromisoformat(noted["at"])
         ids = [turn.entry_id or "" for turn in session.turns() if stop - len(body.turns) <= turn.number < stop]
-        found = engine.store.get([home], ids)
+        found = engine.store.get([call.scope.home()], ids)
         kept = [found[one] for one in ids if one in found and found[one].created_at <= at]
         if not kept:  # others may have their numbers now
             raise Conflict("Idempotency-Key: what this request said was forgotten (use a new one)", status=410)

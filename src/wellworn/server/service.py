@@ -28,9 +28,8 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import AccessDenied, Conflict, InvalidInput, ServiceFailed, StoreError
 from wellworn.core.plain import to_plain
 from wellworn.core.scope import MAX_NAME_CHARS, SHARED_LAYERS
-from wellworn.core.values import LAYERS, Entry, Job, Partition, Scope
+from wellworn.core.values import LAYERS, Entry, Scope
 from wellworn.ingest.change import as_edited
-from wellworn.ingest.session import Watch
 from wellworn.memory import Memory
 from wellworn.server.access import Caller, Gate, OidcSettings, OidcVerifier
 from wellworn.server.guard import AUDITED, CALLER, Rules
@@ -430,27 +429,6 @@ def add_scope(document: dict[str, Any], needed: Mapping[tuple[str, str], Needs])
                 operation["parameters"] = [*operation.get("parameters", ()), *shared]
                 operation["responses"] |= {key: {"$ref": "#/components/responses/problem"} for key in ERRORS}
                 operation["x-role"] = needs.role
-
-
-class NotingWatch(Watch):
-    """Writes down a request in the transaction that adds its turns."""
-
-    def __init__(self, watch: Watch, note: Callable[[Tx, int], None]) -> None:
-        self._watch = watch
-        self._note = note
-
-    def added(self, tx: Tx, partition: Partition, session_id: str, turns: int) -> bool:
-        self._note(tx, turns)
-        return self._watch.added(tx, partition, session_id, turns)
-
-    def ended(self, tx: Tx, partition: Partition, session_id: str) -> str | None:
-        return self._watch.ended(tx, partition, session_id)
-
-    def committed(self) -> None:
-        self._watch.committed()
-
-    def job(self, partition: Partition, key: str, *, wait_s: float) -> Job | None:
-        return self._watch.job(partition, key, wait_s=wait_s)
 
 
 def etag_of(entry: Entry) -> str:
