@@ -152,9 +152,12 @@ class Caller:
             raise AccessDenied("scope: it names ids that this key is not bound to (leave them out)")
         return wanted
 
-    def require(self, role: str) -> None:
+    def require(self, role: str, *, whole: bool = False) -> None:
+        """Refuse whoever has a lesser role, or where it is about the `whole` tenant, a key that is bound to a part of it."""
         if ROLES.index(self.role) < ROLES.index(role):
             raise AccessDenied(f"role: this needs {role}, and the key is of a {self.role}")
+        if whole and self.bound is not None:
+            raise AccessDenied("key: this is about the whole tenant, and the key is bound to a part of it")
 
 
 class Gate:

@@ -1,6 +1,6 @@
 """The routes of `/v1` for owners and operators: forgetting, counts, learning, jobs, the audit log, keys, exports.
 
-What concerns a whole tenant is refused to a key that is bound to a part of it.
+What concerns a whole tenant (`whole`) is refused to a key that is bound to a part of it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,11 @@ _LINES = "application/x-ndjson"
 
 TenantReader = Annotated[Call, Depends(Needs("reader", layer=False))]
 Admin = Annotated[Call, Depends(Needs("admin", layer=False))]
-EachTime = Annotated[Call, Depends(Needs("admin", once=False, layer=False))]
-"""An admin's write that is made each time it is sent: its answer must not be kept, or its body is too large."""
+TenantAdmin = Annotated[Call, Depends(Needs("admin", layer=False, whole=True))]
+KeyAdmin = Annotated[Call, Depends(Needs("admin", once=False, layer=False, whole=True))]
+"""Made each time it is sent: an answer with the text of a key must not be kept."""
+Loads = Annotated[Call, Depends(Needs("admin", once=False, layer=False))]
+"""Made each time it is sent: its body is too large to be compared."""
 
 care = v1_routes()
 
@@ -71,23 +74,20 @@ def export_learning(call: Reader) -> Response:
 
 
 @care.post("/learning/relearn", tags=["learning"], response_model=LearningStatus)
-def relearn(call: Admin, body: bodies.RelearnBody) -> Response:
+def relearn(call: TenantAdmin, body: bodies.RelearnBody) -> Response:
     """Learn the tenant's log again, after pairs of a query and the ids of its right entries, if any are given."""
-    call.require_tenant("what was learned")
     return call.once(lambda: call.memory.learning.relearn(**body.given()), long=True)
 
 
 @care.post("/learning/reset", tags=["learning"], response_model=wire.Counted)
-def reset_learning(call: Admin) -> Response:
+def reset_learning(call: TenantAdmin) -> Response:
     """Discard what the tenant's users taught."""
-    call.require_tenant("what was learned")
     return call.once(lambda: wire.Counted(count=call.memory.learning.reset()))
 
 
 @care.post("/learning/share", tags=["learning"], response_model=wire.Done)
-def share_learning(call: Admin, body: bodies.ShareBody) -> Response:
+def share_learning(call: TenantAdmin, body: bodies.ShareBody) -> Response:
     """Choose whether the tenant's users learn from each other."""
-    call.require_tenant("what was learned")
 
     def work() -> wire.Done:
         call.memory.learning.share(body.on)
@@ -117,31 +117,27 @@ def jobs(call: TenantReader, state: str | None = None, limit: Limit = 100) -> Re
 
 
 @care.post("/jobs/run", tags=["jobs"], response_model=wire.Counted)
-def run_jobs(call: Admin) -> Response:
+def run_jobs(call: TenantAdmin) -> Response:
     """End idle sessions and run every job of the tenant that is due."""
-    call.require_tenant("the queue")
     return call.once(lambda: wire.Counted(count=call.memory.jobs.run()), long=True)
 
 
 @care.post("/jobs/retry", tags=["jobs"], response_model=wire.Counted)
-def retry_jobs(call: Admin, body: bodies.RetryBody) -> Response:
+def retry_jobs(call: TenantAdmin, body: bodies.RetryBody) -> Response:
     """Queue a dead job of the tenant again, or all of them."""
-    call.require_tenant("the queue")
     return call.once(lambda: wire.Counted(count=call.memory.jobs.retry(body.id)))
 
 
 @care.get("/costs", tags=["care"], response_model=wire.SpentList)
-def costs(call: Admin, since: str | None = None, by: str = "purpose,model") -> Response:
+def costs(call: TenantAdmin, since: str | None = None, by: str = "purpose,model") -> Response:
     """What model calls of the tenant cost, added up by any of `purpose`, `model`, `day`, with commas between them."""
-    call.require_tenant("the ledger")
     groups = [one.strip() for one in by.split(",") if one.strip()]
     return call.answer(wire.SpentList(spent=call.memory.admin.costs(since=since, by=groups)))
 
 
 @care.get("/events", tags=["care"], response_model=wire.EventList)
-def events(call: Admin, limit: Limit = 100) -> Response:
+def events(call: TenantAdmin, limit: Limit = 100) -> Response:
     """The tenant's audit log, newest first: who called what, and what was done to which entry, never its text."""
-    call.require_tenant("the audit log")
     call.service.trail.flush()
     return call.answer(wire.EventList(events=call.memory.admin.events(limit=limit)))
 
@@ -158,23 +154,20 @@ def verify(call: Admin) -> Response:
 
 
 @care.get("/retention", tags=["care"], response_model=RetentionPolicy)
-def retention(call: Admin) -> Response:
+def retention(call: TenantAdmin) -> Response:
     """How long the tenant keeps entries by kind, and recalls without an outcome."""
-    call.require_tenant("the policy")
     return call.answer(call.memory.admin.retention())
 
 
 @care.post("/retention", tags=["care"], response_model=RetentionPolicy)
-def set_retention(call: Admin, body: bodies.PolicyBody) -> Response:
+def set_retention(call: TenantAdmin, body: bodies.PolicyBody) -> Response:
     """Set the policy."""
-    call.require_tenant("the policy")
     return call.once(lambda: call.memory.admin.retention(body.policy()))
 
 
 @care.post("/expire", tags=["care"], response_model=Expired)
-def expire(call: Admin, body: bodies.ExpireBody) -> Response:
+def expire(call: TenantAdmin, body: bodies.ExpireBody) -> Response:
     """Forget what the policy no longer keeps; a dry run only counts it."""
-    call.require_tenant("the policy")
     policy = None if body.policy is None else body.policy.policy()
     return call.once(lambda: call.memory.admin.expire(policy=policy, dry_run=body.dry_run), long=True)
 
@@ -191,18 +184,16 @@ def erase(call: Admin) -> Response:
 
 
 @care.get("/keys", tags=["keys"], response_model=wire.KeyList)
-def list_keys(call: Admin) -> Response:
+def list_keys(call: TenantAdmin) -> Response:
     """The tenant's keys, newest first, without their secrets."""
-    call.require_tenant("the list of keys")
     found = keys.list_keys(call.memory.engine.store, call.caller.tenant)
     return call.answer(wire.KeyList(keys=[_info(key) for key in found]))
 
 
 @care.post("/keys", tags=["keys"], status_code=201, response_model=wire.NewKey)
-def create_key(call: EachTime, body: bodies.KeyBody) -> Response:
+def create_key(call: KeyAdmin, body: bodies.KeyBody) -> Response:
     """Make a key of the tenant. Its text is in the answer and nowhere else, so a request that is sent again makes
     another key."""
-    call.require_tenant("the list of keys")
     key, text = keys.create_key(
         call.memory.engine.store,
         tenant=call.caller.tenant,
@@ -217,9 +208,8 @@ def create_key(call: EachTime, body: bodies.KeyBody) -> Response:
 
 
 @care.post("/keys/{id}/rotate", tags=["keys"], status_code=201, response_model=wire.NewKey)
-def rotate_key(call: EachTime, id: str, body: bodies.RotateBody) -> Response:
+def rotate_key(call: KeyAdmin, id: str, body: bodies.RotateBody) -> Response:
     """Make a key in the place of another, which works until the grace is over."""
-    call.require_tenant("the list of keys")
     grace = timedelta(seconds=body.grace_s)
     engine, tenant = call.memory.engine, call.caller.tenant
     key, text = keys.rotate_key(engine.store, id, now=engine.clock(), grace=grace, tenant=tenant)
@@ -227,9 +217,8 @@ def rotate_key(call: EachTime, id: str, body: bodies.RotateBody) -> Response:
 
 
 @care.delete("/keys/{id}", tags=["keys"], response_model=wire.KeyInfo)
-def revoke_key(call: EachTime, id: str) -> Response:
+def revoke_key(call: KeyAdmin, id: str) -> Response:
     """Refuse a key from now on."""
-    call.require_tenant("the list of keys")
     engine, tenant = call.memory.engine, call.caller.tenant
     return call.answer(_info(keys.revoke_key(engine.store, id, now=engine.clock(), tenant=tenant)))
 
@@ -278,7 +267,7 @@ def export(call: Admin, vectors: bool = True) -> StreamingResponse:
     response_model=Loaded,
     openapi_extra={"requestBody": {"required": True, "content": {_LINES: {"schema": {"type": "string"}}}}},
 )
-async def load(call: EachTime, request: Request) -> Response:
+async def load(call: Loads, request: Request) -> Response:
     """Read an export back. Nothing is written outside the scope; what is there already is skipped."""
     _refuse_encrypted(call, "load", "`wellworn admin load`")
     with call.service.long(), scratch() as folder:

@@ -305,11 +305,6 @@ class Call:
         self.access.count = size_of(reply.value)
         return reply.response()
 
-    def require_tenant(self, what: str) -> None:
-        """Refuse a key that is bound to a part of its tenant."""
-        if self.caller.bound is not None:
-            raise AccessDenied(f"{what} is that of the whole tenant, and the key is bound to a part of it")
-
     def require_named(self) -> None:
         """Refuse to remove all of somebody whom neither the request nor the key names."""
         if self.caller.bound is None and not self.named:
@@ -370,19 +365,18 @@ def size_of(value: Any) -> int:  # any answer, or the plain data of one that was
 class Needs:
     """The dependency of a route: the call, of someone who may make it."""
 
-    def __init__(self, role: str, *, once: bool = True, layer: bool = True) -> None:
+    def __init__(self, role: str, *, once: bool = True, layer: bool = True, whole: bool = False) -> None:
         """`once`: a write with an idempotency key is made once, for which its body is read whole; otherwise one with such a key
-        is refused. `layer`: the scope must name one; otherwise none is the whole tenant."""
-        self.role = role
-        self.once = once
-        self.layer = layer
+        is refused. `layer`: the scope must name one; otherwise none is the whole tenant. `whole`: it is about the whole
+        tenant, whatever the scope."""
+        self.role, self.once, self.layer, self.whole = role, once, layer, whole
 
     async def __call__(self, request: Request) -> Call:
         # The scope is read here and not declared as parameters: FastAPI takes a third of a request's time for them.
         service: MemoryService = request.app.state.service
         caller: Caller = getattr(request.state, CALLER)
         access = accessed(request, caller)
-        caller.require(self.role)
+        caller.require(self.role, whole=self.whole)
         query = request.query_params
         if query:
             refuse_unknown(query, (field.alias for field in request.scope["route"].dependant.query_params))

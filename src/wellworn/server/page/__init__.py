@@ -37,6 +37,8 @@ _TYPES = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "ima
 Looks = Annotated[Visit, Depends(Visits("reader"))]
 Changes = Annotated[Visit, Depends(Visits("writer"))]
 Administers = Annotated[Visit, Depends(Visits("admin"))]
+Keeps = Annotated[Visit, Depends(Visits("admin", whole=True))]
+"""Administers the whole tenant."""
 Line = Annotated[str, Query(max_length=1000)]
 
 pages = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -321,17 +323,15 @@ def learning(visit: Looks) -> Response:
 
 
 @ui.get("/costs")
-def costs(visit: Administers) -> Response:
+def costs(visit: Keeps) -> Response:
     """What calls of models cost."""
-    visit.call.require_tenant("the ledger")
     admin = visit.call.memory.admin
     return visit.page("costs.html", total=admin.costs(by=()), spent=admin.costs(), days=admin.costs(by=("day",))[-31:])
 
 
 @ui.get("/doctor")
-def doctor(visit: Administers) -> Response:
+def doctor(visit: Keeps) -> Response:
     """How much there is, and a check of it."""
-    visit.call.require_tenant("the check")
     return visit.page("doctor.html", stats=visit.call.memory.admin.stats(), report=None)
 
 
@@ -343,9 +343,8 @@ def check(visit: Administers) -> Response:
 
 
 @ui.get("/keys")
-def keys(visit: Administers) -> Response:
+def keys(visit: Keeps) -> Response:
     """Who may call the service, and the text of a key that was just made: it is in no address and shown once."""
-    visit.call.require_tenant("the list of keys")
     found = list_keys(visit.call.memory.engine.store, visit.call.caller.tenant)
     made = [*visit.browser.made]
     if visit.request.method == "GET":
@@ -354,8 +353,7 @@ def keys(visit: Administers) -> Response:
 
 
 @ui.post("/keys/create")
-def make_key(visit: Administers) -> Response:
-    visit.call.require_tenant("the list of keys")
+def make_key(visit: Keeps) -> Response:
     form, engine, tenant = visit.form, visit.call.memory.engine, visit.call.caller.tenant
     person, role = form.get("person", "").strip(), form.get("role", "writer")
     layers = {"user": [person]} if person else {}
@@ -367,8 +365,7 @@ def make_key(visit: Administers) -> Response:
 
 
 @ui.post("/keys/revoke")
-def revoke(visit: Administers) -> Response:
-    visit.call.require_tenant("the list of keys")
+def revoke(visit: Keeps) -> Response:
     engine, tenant = visit.call.memory.engine, visit.call.caller.tenant
     revoke_key(engine.store, visit.form.get("id", ""), now=engine.clock(), tenant=tenant)
     return visit.go(f"{PAGE}keys", "revoked")

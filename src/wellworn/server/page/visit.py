@@ -155,15 +155,15 @@ class Visit:
 class Visits:
     """The dependency of a page: the visit, of someone who may make it."""
 
-    def __init__(self, role: str) -> None:
-        self._role = role
+    def __init__(self, role: str, *, whole: bool = False) -> None:
+        self._role, self._whole = role, whole
 
     async def __call__(self, request: Request) -> Visit:
         state: PageState = request.app.state.page
         known = state.browsers.find(request.cookies.get(cookie_of(request), ""))
         caller = await run_in_threadpool(_caller, request, state.service, known)
         access = accessed(request, caller, "page:")
-        caller.require(self._role)
+        caller.require(self._role, whole=self._whole)
         form = await form_of(request)
         if request.method == "POST" and (
             known is None or not hmac.compare_digest(form.get("token", "").encode(), known.token.encode())
