@@ -110,7 +110,6 @@ def test_a_database_that_is_slow_to_find_a_key_keeps_nobody_else_waiting(monkeyp
                 freezing.append(asyncio.get_running_loop())
             return find(wanted)
 
-        monkeypatch.setattr(store, "remote", True, raising=False)
         monkeypatch.setattr(store, "records", records)
         assert http.get("/v1/stats?user=ada").status_code == 200
         assert http.post("/ui/sign-in", data={"key": http.headers["authorization"].split()[1]}).status_code == 303

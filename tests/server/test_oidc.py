@@ -36,7 +36,6 @@ class Issuer:
         self.keys: dict[str, tuple[str, Any]] = {}
         self.asked = 0
         self.down = False
-        self.drips = False
         self.asleep, self.awake = threading.Event(), threading.Event()
         """Whether somebody waits for it, and whether it answers."""
         self.awake.set()
@@ -82,8 +81,6 @@ def issuing() -> Iterator[Issuer]:
                 issuer.asleep.set()
                 assert issuer.awake.wait(WAIT_S)
             with suppress(OSError):  # nobody waits for it any more
-                while issuer.drips:
-                    self.wfile.write(b" ")
                 self.wfile.write(json.dumps(found[self.path]).encode())
 
         def log_message(self, format: str, *args: Any) -> None:
@@ -287,17 +284,6 @@ def test_a_slow_issuer_keeps_nobody_waiting_whose_key_is_known(monkeypatch: pyte
             finally:
                 issuer.awake.set()
                 other.join(WAIT_S)
-
-
-def test_an_issuer_that_drips_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "FETCH_S", 0.05)
-    monkeypatch.setattr(access, "MOST_BYTES", 10**12)
-    with issuing() as issuer:
-        issuer.add("one")
-        issuer.drips = True
-        with serving(local=None, oidc=OidcSettings(issuer=issuer.url, audience=AUDIENCE)) as running:
-            assert status(running, issuer.token()) == 503
-        issuer.drips = False
 
 
 @pytest.mark.parametrize(

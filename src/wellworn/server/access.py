@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-import json
 import logging
 import math
 import time
@@ -65,9 +64,6 @@ return tostring(wait)
 class Limiter:
     """Token buckets by name: so many at once, refilled at a rate. Names that were not used for longest are dropped."""
 
-    waits = False
-    """Whether it may have to wait for another machine."""
-
     def __init__(self, *, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate, self._burst, self._clock = rate, burst, clock
         self._filled: OrderedDict[str, tuple[float, float]] = OrderedDict()
@@ -95,8 +91,6 @@ class Limiter:
 
 class SharedLimiter(Limiter):
     """The same buckets in a Redis (URL or client), for all servers. Names are hashed: they tell addresses."""
-
-    waits = True
 
     def __init__(self, redis: Any, *, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(rate=rate, burst=burst, clock=clock)
@@ -185,12 +179,12 @@ class Gate:
         self._failures = limiter(rate=GUESSES / GUESSES_WINDOW_S, burst=GUESSES, clock=ticks)
 
     def admit(self, headers: Mapping[str, str], address: str, http_version: str = "1.1") -> Caller:
-        """The caller of a request; an error for anybody else."""
+        """The caller of a request; an error for anybody else. With a key it asks the store, maybe a Redis or an issuer."""
         given = headers.get("authorization", "")
         if not given:
             return self._without_key(headers, http_version)
         kind, _, token = given.partition(" ")
-        if self._tokens is not None and self.is_token(headers):
+        if self._tokens is not None and kind.lower() == "bearer" and token.count(".") == 2:
             try:
                 return self._within_rate(self._tokens(token.strip()))
             except AccessDenied as error:
@@ -205,16 +199,6 @@ class Gate:
             self._failures.take(guesser)
             raise AccessDenied("key: is unknown, expired or revoked (see `wellworn keys list`)", status=UNKNOWN_CALLER)
         return self._within_rate(_caller(key))
-
-    def waits(self, headers: Mapping[str, str]) -> bool:
-        """Whether `admit` may take a while: it asks a database, a Redis, or now and then the issuer of a token."""
-        asks = self._store.remote or self._requests.waits
-        return ("authorization" in headers and asks) or self.is_token(headers)
-
-    def is_token(self, headers: Mapping[str, str]) -> bool:
-        """Whether the caller shows a token of an issuer."""
-        kind, _, token = headers.get("authorization", "").partition(" ")
-        return self._tokens is not None and kind.lower() == "bearer" and token.count(".") == 2
 
     def admit_key(self, id: str) -> Caller:
         """The caller whose key was checked before, as long as it is active."""
@@ -274,8 +258,6 @@ STALE_S = 3600.0
 AGAIN_S = 30.0
 """How soon a token with an unknown key may make us ask the issuer again."""
 FETCH_S = 5.0
-"""For both documents together."""
-MOST_BYTES = 1_000_000
 MOST_TOKEN_CHARS = 16_384
 CLAIMS = ("tenant", "role", *LAYERS)
 """What a claim may be read for."""
@@ -384,14 +366,11 @@ class OidcVerifier:
         import jwt
 
         self._tried = self._ticks()
-        until = time.monotonic() + FETCH_S
         try:
-            with httpx.Client() as http:
-                place = _document(http, f"{self._settings.issuer.rstrip('/')}/.well-known/openid-configuration", until)
-                if place.get("issuer") != self._settings.issuer:
-                    raise ValueError(f"its configuration is that of {place.get('issuer')!r:.80}")
-                where = checked_url("jwks_uri", str(place.get("jwks_uri")))
-                found = jwt.PyJWKSet.from_dict(_document(http, where, until))
+            place = _document(f"{self._settings.issuer.rstrip('/')}/.well-known/openid-configuration")
+            if place.get("issuer") != self._settings.issuer:
+                raise ValueError(f"its configuration is that of {place.get('issuer')!r:.80}")
+            found = jwt.PyJWKSet.from_dict(_document(checked_url("jwks_uri", str(place.get("jwks_uri")))))
         except (httpx.HTTPError, httpx.InvalidURL, jwt.PyJWTError, ValueError) as error:
             _log.warning("keys of %s cannot be fetched: %s", self._settings.issuer, error)
             return
@@ -402,17 +381,10 @@ class OidcVerifier:
         self._fetched = self._tried
 
 
-def _document(http: Any, url: str, until: float) -> dict[str, Any]:  # an httpx.Client
-    with http.stream("GET", url, timeout=max(0.001, until - time.monotonic())) as response:
-        response.raise_for_status()
-        data = b""
-        for part in response.iter_bytes():
-            data += part
-            if len(data) > MOST_BYTES:
-                raise ValueError(f"{url} is larger than {MOST_BYTES:,} bytes")
-            if time.monotonic() > until:
-                raise ValueError(f"{url} comes too slowly")
-    found = json.loads(data)
+def _document(url: str) -> dict[str, Any]:
+    import httpx
+
+    found = httpx.get(url, timeout=FETCH_S).raise_for_status().json()
     if not isinstance(found, dict):
         raise ValueError(f"{url} is no JSON object")
     return found

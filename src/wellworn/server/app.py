@@ -312,11 +312,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
     detail = f"there is no {request.url.path!r:.200} here (see /openapi.json)" if status == 404 else detail
     kind = "NotFound" if status == 404 else "InvalidInput" if status < 500 else "WellwornError"
     answer = refusal(problem(status, str(detail), kind))
-    if status == 405:  # of every route with this path; Starlette names those of the first
-        routes = [
-            one for one in request.app.routes if isinstance(one, Route) and one.path_regex.match(request.url.path)
-        ]
-        answer.headers["allow"] = ", ".join(sorted({method for one in routes for method in one.methods or ()}))
+    answer.headers.update(getattr(error, "headers", None) or {})
     return answer
 
 

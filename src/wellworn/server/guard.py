@@ -113,7 +113,7 @@ SECURITY_HEADERS = {
 _access = logging.getLogger(ACCESS)
 _log = logging.getLogger("wellworn.server")
 ADMITTED_AT_ONCE, ADMIT_S = 64, 2.0
-"""Callers whose keys are looked up at once where that may take a while, and how long it may: a database may be away."""
+"""Callers whose keys are looked up at once, and how long that may take: a database may be away."""
 _METHODS = ("GET", "POST", "PATCH", "DELETE")
 
 
@@ -189,8 +189,8 @@ class RequestGuard:
             if access is not None:
                 self._audit(access, answer.status)
 
-        begun, answer = self._ticks(), _Answer(send, write_down, head=scope["method"] == "HEAD")
-        if scope["method"] == "HEAD":  # the answer of GET without its body
+        begun, answer = self._ticks(), _Answer(send, write_down)
+        if scope["method"] == "HEAD":  # answered as GET; the web server leaves out the body
             scope = {**scope, "method": "GET"}
         try:
             await self._within_limits(scope, receive, answer)
@@ -230,7 +230,7 @@ class RequestGuard:
             return
         if scope["path"] != "/" and not scope["path"].startswith(PAGE):
             shown = (headers, (scope.get("client") or ("", 0))[0], scope["http_version"])
-            if self._gate.waits(headers):
+            if "authorization" in headers:
                 found = asyncio.get_running_loop().run_in_executor(
                     self._admitting, copy_context().run, self._admit, *shown
                 )
@@ -259,11 +259,10 @@ class RequestGuard:
 
 
 class _Answer:
-    """Sends an answer with the security headers, without its body for HEAD, and knows its status."""
+    """Sends an answer with the security headers, and knows its status."""
 
-    def __init__(self, send: Send, before_last: Callable[[], None], *, head: bool) -> None:
+    def __init__(self, send: Send, before_last: Callable[[], None]) -> None:
         self._send = send
-        self._head = head
         self._before_last = before_last
         self.begun = False
         self.status = 500
@@ -279,8 +278,6 @@ class _Answer:
             ]
         elif not message.get("more_body", False):
             self._before_last()
-        if self._head and message.get("body"):
-            message = {**message, "body": b""}
         await self._send(message)
 
 
