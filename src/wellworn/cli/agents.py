@@ -31,6 +31,8 @@ from wellworn.core.wellformed import clean_text, counted
 from wellworn.doors import without_secrets
 
 if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+
     from wellworn.cli import options
     from wellworn.memory import Memory
     from wellworn.tasks import ReasoningBank, TaskResult, Trajectory
@@ -370,7 +372,6 @@ def serve_mcp(target: Target, llm: options.LlmName = None) -> None:
     memory.start()
     import signal
 
-    build_server = _load_sdk()
     ends = (signal.SIGINT, signal.SIGTERM)
 
     def leave(number: int, _frame: object) -> None:
@@ -383,7 +384,7 @@ def serve_mcp(target: Target, llm: options.LlmName = None) -> None:
 
     for each in ends:
         signal.signal(each, leave)
-    server = build_server(memory)
+    server = _server(memory)
     gc.enable()
     gc.freeze()
     try:
@@ -392,26 +393,41 @@ def serve_mcp(target: Target, llm: options.LlmName = None) -> None:
         memory.close()
 
 
-def _load_sdk() -> Callable[..., Any]:  # its types would load it
-    """`build_server`, with less of the SDK loaded: its clients, httpx2 and uvicorn are for HTTP, and its hundreds of models
-    are built on first use. That takes three quarters of the time."""
+def _server(memory: OpenedLater) -> MCPServer[Any]:
+    """The server, with less of the SDK loaded: its clients, httpx2 and uvicorn are for HTTP, rich is for a terminal, and
+    its hundreds of models and adapters over them are built on first use. That takes two thirds of the time."""
     _load_later("mcp")  # the package itself; the modules in it load as ever
     _load_later("httpx2")
-    loaded: dict[str, Any] = sys.modules
-    uvicorn = loaded.setdefault("uvicorn.main", None)  # importing it fails, which is foreseen
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it looks for some among all that is installed
     try:
-        from pydantic import BaseModel
+        from pydantic import BaseModel, TypeAdapter
     except ImportError:
         raise MissingExtra("an MCP server", "mcp") from None
-    BaseModel.model_config["defer_build"] = True
+    adapt = TypeAdapter.__init__
+    # Adapters look for names where they are made: three calls up from here.
+    later = functools.partialmethod(adapt, config={"defer_build": True}, _parent_depth=3)
+    with _without("uvicorn.main", "rich.console"):
+        BaseModel.model_config["defer_build"] = True
+        TypeAdapter.__init__ = later  # type: ignore[method-assign, assignment]
+        try:
+            from wellworn.doors.mcp import build_server
+        finally:
+            del BaseModel.model_config["defer_build"]
+            TypeAdapter.__init__ = adapt  # type: ignore[method-assign]
+        return build_server(memory)
+
+
+@contextmanager
+def _without(*modules: str) -> Iterator[None]:
+    """Let imports of these modules fail, which whoever wants them here foresees."""
+    loaded: dict[str, Any] = sys.modules
+    missing = [name for name in modules if name not in loaded]
+    loaded.update(dict.fromkeys(missing))
     try:
-        from wellworn.doors.mcp import build_server
+        yield
     finally:
-        del BaseModel.model_config["defer_build"]
-        if uvicorn is None:
-            del loaded["uvicorn.main"]
-    return build_server
+        for name in missing:
+            del loaded[name]
 
 
 def _load_later(package: str) -> None:
