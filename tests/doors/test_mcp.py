@@ -112,25 +112,6 @@ def test_what_one_session_taught_serves_the_next_until_it_is_corrected(tmp_path:
     run(second())
 
 
-@pytest.mark.slow
-def test_two_clients_share_one_file(tmp_path: Path) -> None:
-    db = tmp_path / "memory.db"
-
-    async def both() -> None:
-        async with spawned(db) as one, spawned(db, "legacy") as other:
-            work = [
-                call("memory_remember", text=f"Client {name} keeps its notes in drawer number {number}.")
-                for number in range(10)
-                for name, call in (("one", one), ("other", other))
-            ]
-            ids = [answer["ids"][0] for answer in await asyncio.gather(*work)]
-            assert len(set(ids)) == 20
-            found = await one("memory_search", query="In which drawer does client other keep its notes?")
-            assert any("other" in text for text in texts(found))
-
-    run(both())
-
-
 def test_a_file_that_does_not_open_is_tried_again(tmp_path: Path) -> None:
     db = tmp_path / "memory.db"
     db.write_text("this is no store")
@@ -363,22 +344,6 @@ def test_a_failing_memory_is_a_line_and_the_server_stays(memory: Memory, caplog:
 
     play(opened, story)
     assert "Ada" not in caplog.text
-
-
-def test_each_request_asks_for_the_access_it_needs(memory: Memory) -> None:
-    asked: list[str] = []
-
-    def opened(access: str) -> Memory:
-        asked.append(access)
-        return memory
-
-    async def story(call: Call, client: Client) -> None:
-        await call("memory_search", query="tea")
-        await call("memory_remember", text="Ada likes tea.")
-        await client.read_resource("memory://entries")
-
-    play(opened, story)
-    assert asked == ["read", "write", "read"]
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,21 +92,6 @@ def test_prometheus_finds_nothing_wrong_with_the_metrics(exposed: set[str]) -> N
     assert done.returncode == 0, done.stderr
 
 
-def test_panels_do_not_overlap_and_read_the_provisioned_source() -> None:
-    panels = json.loads(DASHBOARD.read_text())["panels"]
-    source = yaml.safe_load((DEPLOY / "grafana/provisioning/datasources/prometheus.yml").read_text())["datasources"][0]
-    assert {panel["datasource"]["uid"] for panel in panels} == {source["uid"]}
-    taken = [
-        (x, y)
-        for place in (panel["gridPos"] for panel in panels)
-        for x in range(place["x"], place["x"] + place["w"])
-        for y in range(place["y"], place["y"] + place["h"])
-    ]
-    assert len(taken) == len({*taken})
-    assert max(x for x, _ in taken) < 24
-    assert len({panel["id"] for panel in panels}) == len(panels)
-
-
 @pytest.mark.parametrize("profiles", [(), ("watch",), ("scale",), ("watch", "scale")])
 def test_compose_accepts_its_file(profiles: tuple[str, ...]) -> None:
     options = [option for name in profiles for option in ("--profile", name)]

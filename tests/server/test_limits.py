@@ -12,15 +12,7 @@ from wellworn.models.cache import REST_S
 from wellworn.server.access import PREFIX, Limiter, SharedLimiter
 
 from .conftest import serving
-
-
-class Ticks:
-    """Seconds that pass when the test says so."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from .test_access import Ticks
 
 
 class Scripted:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 import httpx
 import pytest
@@ -252,18 +251,6 @@ def test_a_field_that_nobody_touched_stays_as_it_is(server: Running) -> None:
     assert (me.get(id).text, me.get(id).tags) == (text, ["b"])
 
 
-def test_words_that_nobody_touched_stay_in_a_review() -> None:
-    text = "Always run the mig\u00adrations first."
-    with serving(local=ADA) as running:
-        memory, http = running.service.memory.for_scope(ADA), running.http()
-        (id,) = memory.remember(text, title="First", kind="strategy", layer="agent", source="task", confidence=0.4)
-        with memory.engine.store.transact() as tx:
-            tx.update(replace(tx.one(ADA.partitions(), id), usage_count=9), change="used")
-        sent = {**fields_of(http.get("/ui/review"), "/ui/review"), "decision": "partial"}
-        assert http.post("/ui/review", data=sent).status_code == 303
-        assert (memory.get(id).text, memory.get(id).confidence) == (text, 0.6)
-
-
 @pytest.mark.parametrize(
     ("form", "state", "answers", "told"),
     [
@@ -292,18 +279,6 @@ def test_what_is_outdated_gives_way(
     assert [hit.text for hit in me.recall("when does the tram stop?")] == [
         f"The tram stops at {one}." for one in answers
     ]
-
-
-def test_the_audit_log_tells_what_a_key_looked_at(guarded: Running) -> None:
-    ids = fill(guarded.service.memory)
-    key = guarded.key()
-    http = signed_in(guarded, key)
-    http.get(f"/ui/entries/{ids['tokio']}?user=ada")
-    page = http.get("/ui/person?user=ada")
-    http.post(f"/ui/entries/{ids['tokio']}/forget?user=ada", data={"token": token_of(page)})
-    guarded.service.trail.flush()
-    done = [(one.action, one.detail.get("actor")) for one in guarded.service.memory.for_user("ada").admin.events()]
-    assert {("page:entry", f"key:{id_in(key)}"), ("forget", f"key:{id_in(key)}")} <= {*done}
 
 
 def test_a_search_without_hits_says_so(server: Running) -> None:
@@ -347,40 +322,7 @@ def test_errors_are_sentences_on_a_page_about_the_same_person(server: Running) -
         assert '<a href="/?user=ben">Back to the search' in answer.text
 
 
-def test_a_flagged_entry_is_not_called_a_question(server: Running) -> None:
-    me = server.service.memory.for_user("me")
-    (id,) = me.remember("The tram stops at nine.")
-    me.edit(id, state="flagged")
-    page = server.http().get(f"/ui/entries/{id}").text
-    assert '<span class="warn">flagged</span>' in page
-    assert "review</span>" not in page
-
-
 def test_a_question_that_is_too_long_is_called_so(server: Running) -> None:
     answer = server.http().get("/", params={"q": "x" * 3_000})
     assert answer.status_code == 422
     assert "too long: at most 1,000 characters" in answer.text
-
-
-def test_one_thing_is_not_counted_as_several() -> None:
-    with serving() as running:
-        ada = running.client()
-        ada.session("s").add("user", "I live in Oslo.")
-        http = running.http()
-        told = [
-            http.get(path).text for path in ("/?q=Oslo", "/ui/sessions", "/ui/session?id=s", "/ui/tasks", "/ui/doctor")
-        ]
-        token = token_of(http.get("/ui/doctor"))
-        told.append(http.post("/ui/doctor", data={"token": token}, headers={"origin": running.url}).text)
-    assert [place for place, text in enumerate(told) if "1 turn" in text] == [1, 2, 5]
-    assert "Searched 1 entry in" in told[0]
-    assert re.findall(r"\b1 (?:turns|entries|sessions|partitions|vectors|times|flaws)\b", " ".join(told)) == []
-
-
-def test_a_session_counts_the_turns_that_are_left() -> None:
-    with serving() as running:
-        session = running.client().session("s")
-        first, *_ = [session.add("user", f"I visited town number {n}.") for n in range(4)]
-        running.client().reflect("s")
-        running.client().forget([first], turns=True)
-        assert "3 turns, 3 of them read" in running.http().get("/ui/session?id=s").text

@@ -201,15 +201,6 @@ def test_no_span_of_the_service_or_its_frameworks_shows_text_or_names() -> None:
     assert done.stdout.strip() == "[200, 200, 404, 200, 200] True []"
 
 
-def test_a_plain_memory_does_not_load_opentelemetry() -> None:
-    program = (
-        "import sys; from wellworn import Memory; m = Memory(':memory:', embedder='hash').for_user('a');"
-        "m.remember('tea'); m.recall('tea'); print('opentelemetry' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
-    assert done.stdout.strip() == "False"
-
-
 # -- logs --------------------------------------------------------------------------------------------------------------
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,24 +21,9 @@ _UNREACHABLE = re.compile(
 
 
 def run(folder: Path, *command: str, timeout_s: float) -> subprocess.CompletedProcess[str]:
-    """Run a command with all that it starts; `TimeoutExpired` ends them all."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "WELLWORN_PYTHON": sys.executable}
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as started:
-        try:
-            out, _ = started.communicate(timeout=timeout_s)
-        except BaseException:
-            os.killpg(started.pid, signal.SIGKILL)
-            raise
-    return subprocess.CompletedProcess(command, started.returncode, out)
+    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    return subprocess.run(command, cwd=folder, env=environment, text=True, timeout=timeout_s, **streams)
 
 
 @pytest.fixture
