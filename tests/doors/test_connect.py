@@ -253,19 +253,23 @@ def test_the_hooks_run(place: Path, client: str) -> None:
         assert "No such option" not in done.output
 
 
-@pytest.mark.parametrize("name", ["foo", "openai:", "gpt:x"])
-def test_a_model_that_nobody_knows_is_refused_before_anything_is_written(place: Path, name: str) -> None:
-    assert f"unknown model '{name}'" in connect("cursor", "--llm", name, code=2)
-    assert content(place) == {}
-
-
-@pytest.mark.parametrize("db", [":memory:", "http://localhost:8000", "mysql://me:secret@host/db"])
-def test_a_memory_that_no_agent_can_open_is_refused_before_anything_is_written(place: Path, db: str) -> None:
-    answer = connect("cursor", "--db", db, code=2)
-    assert "an agent cannot open" in answer
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--llm", "foo", "unknown model 'foo'"),
+        ("--llm", "openai:", "unknown model 'openai:'"),
+        ("--db", ":memory:", "an agent cannot open"),
+        ("--db", "mysql://me:secret@host/db", "an agent cannot open"),
+    ],
+)
+def test_what_no_agent_can_use_is_refused_before_anything_is_written(
+    place: Path, option: str, value: str, words: str
+) -> None:
+    answer = connect("cursor", option, value, code=2)
+    assert words in answer
     assert "secret" not in answer
     assert content(place) == {}
-    assert "Nothing to change." in connect("cursor", "--remove", "--db", db)
+    assert "Nothing to change." in connect("cursor", "--remove", option, value)
 
 
 def test_a_memory_is_kept_where_git_does_not_see_it_unless_there_is_one(place: Path) -> None:
