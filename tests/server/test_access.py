@@ -21,7 +21,6 @@ from wellworn import (
     NotFound,
     RetentionPolicy,
     Scope,
-    ScopeError,
     StoreError,
     StoreUnreachable,
 )
@@ -234,20 +233,6 @@ def test_calls_in_the_audit_log_are_kept_as_long_as_the_policy_says() -> None:
         left = [event.action for event in client.admin.events()]
         assert "remember" in left
         assert "get_entry" not in left
-
-
-def test_the_export_of_a_tenant_is_loaded_back_to_its_people(keyed: Running, tmp_path: Path) -> None:
-    admin, stranger = (keyed.client(keyed.key(tenant=name)) for name in ("moving", "elsewhere"))
-    ids = [admin.for_user(who).remember(f"{who} likes tea")[0] for who in ("ada", "bo")]
-    admin.admin.export(tmp_path / "tenant.jsonl")
-    admin.for_user("ada").forget(ids[:1])
-    assert admin.admin.load(tmp_path / "tenant.jsonl").entries == 1
-    assert [admin.for_user(who).get(id).text for who, id in zip(("ada", "bo"), ids, strict=True)] == [
-        "ada likes tea",
-        "bo likes tea",
-    ]
-    with pytest.raises(ScopeError):
-        stranger.admin.load(tmp_path / "tenant.jsonl")
 
 
 def test_an_admin_makes_keys_of_the_own_tenant_over_the_service(keyed: Running) -> None:

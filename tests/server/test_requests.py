@@ -23,7 +23,6 @@ from wellworn import (
     InvalidInput,
     Memory,
     NotFound,
-    ScopeError,
     ServiceFailed,
     StoreClosed,
     StoreUnreachable,
@@ -257,21 +256,6 @@ def test_jobs_of_others_do_not_push_out_those_of_the_scope(shared: Running) -> N
     (job,) = http.get("/v1/jobs?user=early&limit=1").json()["jobs"]
     assert job["partition"]["layer_id"] == "early"
     assert http.get("/v1/jobs?user=early&state=dead").json()["jobs"] == []
-
-
-def test_whose_memory_it_is_must_be_said_where_the_key_does_not_say_it() -> None:
-    with serving(local=None, background=False) as running:
-        admin = running.client(running.key())
-        zoe = admin.for_user("zoe")
-        (id,) = zoe.remember("Zoe likes jam.")
-        zoe.session("s").add("user", "I live in Oslo.")
-        zoe.session("s").end()
-        for ask in (admin.entries, admin.sessions, lambda: admin.get(id), lambda: admin.edit(id, title="x")):
-            with pytest.raises(ScopeError, match="names no layer"):
-                ask()
-        assert len(admin.jobs.list()) == len(zoe.jobs.list()) == 1  # no layer is the whole tenant here
-        assert admin.admin.stats().entries == zoe.admin.stats().entries
-        assert running.client(running.key(user=["bo"])).jobs.list() == []
 
 
 @pytest.mark.parametrize("cursor", ["x", "-1", "１２", "9" * 40, "s9"])

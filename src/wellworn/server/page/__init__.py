@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Query, Response
 
 from wellworn.core.errors import Conflict, InvalidInput, NotFound
 from wellworn.core.fence import MIN_CONFIDENCE, NOTHING
@@ -22,9 +22,8 @@ from wellworn.jobs.queue import list_jobs
 from wellworn.reflection.service import REFLECT
 from wellworn.server.guard import PAGE
 from wellworn.server.keys import create_key, list_keys, revoke_key
-from wellworn.server.page import visit as visits
 from wellworn.server.page import words
-from wellworn.server.page.visit import FILES, HEADERS, PageRoute, PageState, Visit, Visits
+from wellworn.server.page.visit import FILES, HEADERS, Looks, PageRoute, PageState, Visit, Visits, ui
 from wellworn.server.service import etag_of
 
 HITS = 10
@@ -34,7 +33,6 @@ KNOWLEDGE = [kind for kind in KINDS if kind != "episode"]
 """What is known, without the turns it was said in."""
 _TYPES = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
-Looks = Annotated[Visit, Depends(Visits("reader"))]
 Changes = Annotated[Visit, Depends(Visits("writer"))]
 Administers = Annotated[Visit, Depends(Visits("admin"))]
 Keeps = Annotated[Visit, Depends(Visits("admin", whole=True))]
@@ -42,7 +40,6 @@ Keeps = Annotated[Visit, Depends(Visits("admin", whole=True))]
 Line = Annotated[str, Query(max_length=1000)]
 
 pages = APIRouter(route_class=PageRoute, include_in_schema=False)
-ui = APIRouter(prefix=PAGE.rstrip("/"), route_class=PageRoute, include_in_schema=False)
 
 
 def add_page(app: FastAPI) -> None:
@@ -56,24 +53,6 @@ def files(name: str) -> Response:
     if name not in _TYPES:
         raise NotFound("file", name)
     return Response((FILES / name).read_bytes(), 200, {**HEADERS, "cache-control": "max-age=300"}, _TYPES[name])
-
-
-# -- signing in --------------------------------------------------------------------------------------------------------
-
-
-@ui.get("/sign-in")
-def sign_in_page() -> Response:
-    return visits.sign_in_page()
-
-
-@ui.post("/sign-in")
-async def sign_in(request: Request) -> Response:
-    return await visits.sign_in(request)
-
-
-@ui.post("/sign-out")
-async def sign_out(visit: Looks) -> Response:
-    return visits.sign_out(visit)
 
 
 # -- search ------------------------------------------------------------------------------------------------------------

@@ -12,10 +12,10 @@ import secrets
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import parse_qsl, urlencode
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -29,7 +29,7 @@ from wellworn.core.errors import AccessDenied, InvalidInput, NotFound, WellwornE
 from wellworn.core.values import LAYERS
 from wellworn.core.wellformed import counted, shortened, visible
 from wellworn.server.access import Caller
-from wellworn.server.guard import SIGN_IN, log_fault
+from wellworn.server.guard import PAGE, SIGN_IN, log_fault
 from wellworn.server.keys import ROLES, id_in
 from wellworn.server.page import words
 from wellworn.server.service import LOCAL, Call, MemoryService, accessed
@@ -227,14 +227,23 @@ class PageRoute(APIRoute):
             visit: Visit | None = getattr(request.state, "visit", None)  # as far as it came
             if visit is not None:
                 return visit.page("problem.html", status, message=message)
-            return _html("problem.html", status, visit=None, here="", said="", message=message)
+            return _nobody("problem.html", status, message=message)
 
         return handled
 
 
 # -- signing in --------------------------------------------------------------------------------------------------------
 
+Looks = Annotated[Visit, Depends(Visits("reader"))]
+ui = APIRouter(prefix=PAGE.rstrip("/"), route_class=PageRoute, include_in_schema=False)
 
+
+@ui.get("/sign-in")
+def sign_in_page() -> Response:
+    return _nobody("sign_in.html", problem="")
+
+
+@ui.post("/sign-in")
 async def sign_in(request: Request) -> Response:
     """Take a key, and give a cookie for it."""
     state: PageState = request.app.state.page
@@ -244,18 +253,15 @@ async def sign_in(request: Request) -> Response:
         shown = ({"authorization": f"Bearer {given}"}, request.client.host if request.client else "")
         await run_in_threadpool(state.service.gate.admit, *shown)
     except AccessDenied as error:
-        return sign_in_page(words.sentences(str(error)), status_of(error))
+        return _nobody("sign_in.html", status_of(error), problem=words.sentences(str(error)))
     state.browsers.close(request.cookies.get(cookie_of(request), ""))
     answer = RedirectResponse("/", 303)
     keep(answer, request, state.browsers.open(id_in(token)))
     return answer
 
 
-def sign_in_page(problem: str = "", status: int = 200) -> Response:
-    return _html("sign_in.html", status, visit=None, here="", said="", problem=problem)
-
-
-def sign_out(visit: Visit) -> Response:
+@ui.post("/sign-out")
+async def sign_out(visit: Looks) -> Response:
     state: PageState = visit.request.app.state.page
     state.browsers.close(visit.browser.id)
     answer = RedirectResponse(SIGN_IN, 303)
@@ -317,3 +323,8 @@ _templates.filters.update(counted=counted, short=shortened, reasons=words.reason
 
 def _html(template: str, status: int, **values: Any) -> Response:  # what the template shows
     return HTMLResponse(_templates.get_template(template).render(**values), status, HEADERS)
+
+
+def _nobody(template: str, status: int = 200, **values: Any) -> Response:  # what the template shows
+    """The template for somebody whom we do not know."""
+    return _html(template, status, visit=None, here="", said="", **values)
