@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -20,7 +20,6 @@ import msgspec
 from fastapi import Depends, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
-from fastapi.routing import APIRoute
 from pydantic import BeforeValidator
 from starlette.background import BackgroundTask
 
@@ -61,35 +60,13 @@ _RANKING = BoundedSemaphore(2)
 """Recalls that compute at once. More would wait for each other at every step: they share one interpreter."""
 
 
+@v1.post("/recall", tags=["recall"], response_model=Recall)
 def recall(call: Reader, body: bodies.RecallBody) -> Response:
     """The entries that answer the query best, each with the reasons for its place."""
     with _RANKING if call.memory.engine.searcher.bundled else nullcontext():  # others may wait for their embedder
         found = call.memory.recall(**body.given())
         call.access.id = found.id
         return call.answer(found)
-
-
-class RecallRoute(APIRoute):
-    """A recall in half the time that FastAPI takes around it; whatever is unusual is left to FastAPI."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        usual, needed = super().get_route_handler(), Needs("reader")
-
-        async def handle(request: Request) -> Response:
-            if request.headers.get("content-type") != "application/json":
-                return await usual(request)
-            try:
-                body = bodies.RecallBody.model_validate(json.loads(await request.body()))
-            except (ValueError, RecursionError):  # of JSON or pydantic: it is said as for any other route
-                return await usual(request)
-            return await run_in_threadpool(recall, await needed(request), body)
-
-        return handle
-
-
-v1.add_api_route(
-    "/recall", recall, methods=["POST"], tags=["recall"], response_model=Recall, route_class_override=RecallRoute
-)
 
 
 # -- entries -----------------------------------------------------------------------------------------------------------
