@@ -455,6 +455,8 @@ def applied(changes: Sequence[Change], *, remove: bool) -> dict[Path, str | None
 
 def write(texts: Mapping[Path, str | None]) -> None:
     """Write each file whole or not at all, with the permissions it had; remove those that would be empty."""
+    from wellworn.ops.files import beside  # takes time to import
+
     for file, text in texts.items():
         if text is None:
             file.unlink()
@@ -463,16 +465,10 @@ def write(texts: Mapping[Path, str | None]) -> None:
                     file.parent.rmdir()
             continue
         file.parent.mkdir(parents=True, exist_ok=True)
-        beside = file.with_name(f".{file.name}.{os.getpid()}.tmp")
         mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
-        try:
-            beside.write_bytes(text.encode())
-            beside.chmod(mode)
-            os.replace(beside, file)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(file)) from error
-        finally:
-            beside.unlink(missing_ok=True)
+        with beside(file) as made:
+            made.write(text.encode())
+        file.chmod(mode)
 
 
 def _read(file: Path) -> str:
