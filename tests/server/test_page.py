@@ -14,7 +14,7 @@ from wellworn import Scope
 from wellworn.core.fence import NOTHING
 from wellworn.core.wellformed import visible
 from wellworn.server.keys import id_in, list_keys, revoke_key
-from wellworn.server.page import ui
+from wellworn.server.page.visit import ui
 
 from .conftest import Running, serving
 from .page_world import fill
