@@ -140,7 +140,7 @@ def run(docs: Path = Path("docs"), *, embedder: str = "static") -> Report:
         for page, text in pages(docs):
             (folder / f"{page}.md").write_text(text, encoding="utf-8")
         scope = Scope(tenant="evals", user="reader")
-        memory.admin.load(folder, scope=scope)
+        memory.admin.import_from("obsidian", folder, scope=scope)
         present = {path.stem for path in folder.iterdir()}
         questions = [(page, asked) for page, asked in _questions() if page in present]
         searches = {"FTS5": _fts5(folder), "wellworn": lambda asked: _pages_of(memory, scope, asked)}

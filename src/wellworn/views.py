@@ -266,7 +266,6 @@ class AdminView(MemoryView):
         self,
         path: str | Path,
         *,
-        format: str | None = None,
         vectors: bool = True,
         plain: bool = False,
         progress: Progress | None = None,
@@ -282,7 +281,6 @@ class AdminView(MemoryView):
         return export_to(
             self._engine.store,
             validate.checked_path("path", path),
-            format=format,
             scope=self._optional(scope),
             vectors=vectors,
             plain=validate.checked_flag("plain", plain),
@@ -290,15 +288,8 @@ class AdminView(MemoryView):
             progress=validate.checked_progress(progress),
         )
 
-    def load(
-        self,
-        path: str | Path,
-        *,
-        format: str | None = None,
-        progress: Progress | None = None,
-        scope: Scope | None = None,
-    ) -> Loaded:
-        """Read an export back, or a folder of Markdown notes into a scope; what is there already is skipped.
+    def load(self, path: str | Path, *, progress: Progress | None = None, scope: Scope | None = None) -> Loaded:
+        """Read an export back; what is there already is skipped.
 
         A scope takes its own entries only. If there are none, it takes those of one other owner; several are refused.
         """
@@ -310,7 +301,6 @@ class AdminView(MemoryView):
             engine.writer,
             validate.checked_path("path", path),
             relearn=engine.relearn,
-            format=format,
             scope=self._optional(scope),
             progress=validate.checked_progress(progress),
         )
@@ -346,7 +336,6 @@ class AdminView(MemoryView):
         importer = Importer(
             engine.store,
             engine.writer,
-            engine.changer,
             source=name,
             scope=home,
             session=lambda name: Session(engine.writer, engine.store, scope=home, session_id=name, watch=watch),

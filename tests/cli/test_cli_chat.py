@@ -12,14 +12,11 @@ from .conftest import LIVES, Cli
 
 def said(cli: Cli, *lines: str, options: tuple[str, ...] = ()) -> list[str]:
     """What the chat answers, line by line."""
-    return answers(cli.ok("chat", *options, stdin="\n".join([*lines, "/quit", ""])).out)
+    out = cli.ok("chat", *options, stdin="\n".join([*lines, "/quit", ""])).out
+    return [line for line in out.splitlines() if not line.startswith("you> ")]
 
 
 GONE = "There is nothing to take back. What is forgotten is gone for good."
-
-
-def answers(out: str) -> list[str]:
-    return [line for line in out.splitlines() if not line.startswith("you> ")]
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
@@ -67,8 +64,8 @@ def test_only_what_the_model_was_shown_is_judged(cli: Cli, scripted: Any) -> Non
 
 
 def test_a_model_that_fails_does_not_end_the_chat(cli: Cli, scripted: Any) -> None:
-    answer = cli.ok("chat", "--llm", scripted(chat=[]), "--session-id", "c1", stdin="One.\nTwo.\n")
-    assert answer.out.count("The model did not answer") == 2
+    lines = said(cli, "One.", "Two.", options=("--llm", scripted(chat=[]), "--session-id", "c1"))
+    assert "\n".join(lines).count("The model did not answer") == 2
     assert len(cli.json("session", "show", "c1")["turns"]) == 2
 
 
@@ -82,19 +79,18 @@ def test_without_a_model_it_answers_from_memory_with_the_source(cli: Cli) -> Non
     assert answer.endswith(": “My bicycle is a green Brompton.”")
 
 
-def test_it_says_when_it_does_not_know(cli: Cli) -> None:
-    cli.ok("session", "add", "user", "My bicycle is a green Brompton.", "--session-id", "s")
-    assert said(cli, "Who cuts the hedge?") == ["I do not know that. Tell me, and I will remember it."]
+def test_statements_are_acknowledged_and_what_it_does_not_know_it_says(cli: Cli) -> None:
+    spoken = ["My dentist is Dr. Holm.", "Who is my dentist?", "Who cuts the hedge?", "Thanks!"]
+    unknown = "I do not know that. Tell me, and I will remember it."
+    dentist = "You told me today: “My dentist is Dr. Holm.”"
+    lines = said(cli, *spoken, options=("--session-id", "c1"))
+    assert lines == ["Noted.", dentist, unknown, "Any time."]
+    assert [turn["text"] for turn in cli.json("session", "show", "c1")["turns"]] == spoken  # not its own answers
     assert said(Cli(cli.db.with_name("empty.db")), "Who cuts the hedge?")[0].startswith("I do not know that.")
-
-
-def test_statements_are_acknowledged_and_remembered(cli: Cli) -> None:
-    spoken = "My dentist is Dr. Holm.\nWho is my dentist?\nThanks!\n"
-    answer = cli.ok("chat", "--session-id", "c1", stdin=spoken)
-    assert answers(answer.out) == ["Noted.", "You told me today: “My dentist is Dr. Holm.”", "Any time."]
-    assert "I will remember:" in answer.err
-    turns = [turn["text"] for turn in cli.json("session", "show", "c1")["turns"]]
-    assert turns == ["My dentist is Dr. Holm.", "Who is my dentist?", "Thanks!"]  # not its own answers
+    answer = cli.ok("chat", "--json", stdin="My tea is oolong.\n/quit\n")
+    assert answer.json["turns"] == 1
+    assert "Noted." in answer.err
+    assert "I will remember:" in cli.ok("chat", stdin="My bike is red.\n").err
 
 
 def test_a_statement_that_changes_something_says_what(cli: Cli) -> None:
@@ -108,39 +104,30 @@ def test_a_statement_that_changes_something_says_what(cli: Cli) -> None:
     assert third[1] == f"{part} (/undo if it does)"
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        "What do you know about me?",
-        "what do you remember",
-        "Tell me everything you know about me.",
-        "Do you remember me?",
-    ],
-)
+@pytest.mark.parametrize("asked", ["What do you know about me?", "Tell me everything you know about me."])
 def test_what_holds_is_told_when_all_is_asked_for(cli: Cli, asked: str) -> None:
     assert said(cli, asked)[0] != "You told me:"  # there is nothing yet
     said(cli, "I live in Oslo.", "I'm allergic to nuts.", "I moved to Bergen.")
-    expected = ["You told me:", "- I moved to Bergen.", "- I'm allergic to nuts."]
-    assert said(cli, asked) == expected
-    assert said(cli, asked) == expected, "nor is the question remembered"
+    for _ in range(2):  # nor is the question remembered
+        assert said(cli, asked) == ["You told me:", "- I moved to Bergen.", "- I'm allergic to nuts."]
     assert said(cli, "What did Clara say?") == ["I do not know that. Tell me, and I will remember it."]
 
 
-@pytest.mark.parametrize(
-    "asked", ["Tell me about my cat.", "What did I tell you about Poes?", "Do you remember my cat?"]
-)
-def test_what_is_known_about_something_is_told(cli: Cli, asked: str) -> None:
+def test_what_is_known_about_something_is_told(cli: Cli) -> None:
     said(cli, "We have a cat called Poes.", "My tea is oolong.")
-    assert said(cli, asked) == ["You told me today: “We have a cat called Poes.”"]
+    asked = ["Tell me about my cat.", "What did I tell you about Poes?", "Do you remember my cat?"]
+    assert said(cli, *asked) == ["You told me today: “We have a cat called Poes.”"] * 3
 
 
-def test_why_says_it_in_words(cli: Cli) -> None:
-    lines = said(cli, "/why", "My dentist is Dr. Holm.", "Who is my dentist?", "/why")
+def test_why_says_it_in_words_without_ids_and_tables(cli: Cli) -> None:
+    entry = cli.remember("My dentist is Dr. Holm.")
+    lines = said(cli, "/why", "Who is my dentist?", "Thanks!", "/why", "Who cuts the hedge?", "/why")
     assert lines[0] == "You have not asked me anything yet."
     reasons = lines[lines.index("For “Who is my dentist?” I found this:") :]
-    assert reasons[1] == "- You told me today: “My dentist is Dr. Holm.”"
+    assert reasons[1].endswith("“My dentist is Dr. Holm.”")
     assert reasons[2].startswith("  Because it has your words")
-    assert not any(sign in line for line in reasons for sign in ("0.", "terms", "┃"))
+    assert any("“Who cuts the hedge?”" in line for line in reasons)
+    assert not any(sign in line for line in lines for sign in ("0.", "terms", "┃", entry[:8]))
 
 
 def test_forgetting_asks_first_and_is_for_good(cli: Cli) -> None:
@@ -184,49 +171,41 @@ def test_what_something_else_replaced_too_is_kept(cli: Cli) -> None:
     assert [entry["id"] for entry in cli.json("list")["entries"]] == [old, other]
 
 
-@pytest.mark.parametrize("about", ["the moon landing", "football"])
-def test_what_fits_nothing_is_not_forgotten(cli: Cli, about: str) -> None:
-    said(cli, "My dentist is Dr. Holm.", "My tea is oolong.")
-    expected = f"Nothing that I remember fits “{about}”. Say what, as in /forget my address."
-    assert said(cli, f"/forget {about}") == [expected]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "my phone number is 555 0101, forget it",
-        "Off the record: my phone number is 555 0101.",
-        "My phone number is 555 0101. Don't save that anywhere!",
-        "my phone number is 555 0101. don’t remember that, please",
-        "My phone number is 555 0101. Do not write this down.",
-    ],
+NOT_TO_BE_KEPT = (
+    "my phone number is 555 0101, forget it",
+    "Off the record: my phone number is 555 0101.",
+    "My phone number is 555 0101. Don't save that anywhere!",
+    "my phone number is 555 0101. don’t remember that, please",
+    "My phone number is 555 0101. Do not write this down.",
 )
-def test_what_is_not_to_be_kept_is_not_kept(cli: Cli, text: str) -> None:
-    assert said(cli, text) == ["I have not kept that."]
+ABOUT_FORGETTING = (
+    "Forget it is what my dentist Kim always says.",
+    "My wife's birthday is 4 May, don't forget it!",
+    "My dentist is Kim, I will never forget that.",
+    "Forget-me-nots are my favourite flowers.",
+    "I always forget my keys.",
+    "Forget the old plan, we meet on Friday.",
+    "Don't forget my keys",
+)
+
+
+def test_what_is_not_to_be_kept_is_not_kept(cli: Cli) -> None:
+    assert said(cli, *NOT_TO_BE_KEPT) == ["I have not kept that."] * len(NOT_TO_BE_KEPT)
     assert cli.json("list")["entries"] == []
+    said(cli, "My phone number is 555 0101.", "Please forget that.")  # a mere wish takes back the last statement
+    assert "0101" not in json.dumps(cli.json("list"))
 
 
-def test_a_mere_wish_takes_back_the_last_statement(cli: Cli) -> None:
-    said(cli, "My phone number is 555 0101.", "Please forget that.")
-    assert cli.json("list", "--state", "active", "--kind", "fact")["entries"] == []
-    assert not [one for one in cli.json("list")["entries"] if "0101" in one["text"]]
+def test_words_about_forgetting_are_kept(cli: Cli) -> None:
+    for text in ABOUT_FORGETTING:
+        assert said(cli, text)[0].startswith("Noted."), text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Forget it is what my dentist Kim always says.",
-        "My wife's birthday is 4 May, don't forget it!",
-        "My dentist is Kim, I will never forget that.",
-    ],
-)
-def test_words_about_forgetting_are_kept(cli: Cli, text: str) -> None:
-    assert said(cli, text)[0].startswith("Noted.")
-
-
-def test_an_answer_that_rests_on_nothing_is_not_forgotten(cli: Cli) -> None:
-    said(cli, "My dentist is Dr. Holm.")
-    lines = said(cli, "Who is my dentist?", "Who cuts the hedge?", "/forget")
+def test_what_fits_nothing_is_not_forgotten(cli: Cli) -> None:
+    said(cli, "My dentist is Dr. Holm.", "My tea is oolong.")
+    expected = "Nothing that I remember fits “football”. Say what, as in /forget my address."
+    assert said(cli, "/forget football") == [expected]
+    lines = said(cli, "Who is my dentist?", "Who cuts the hedge?", "/forget")  # the last answer rests on nothing
     assert lines[-1] == "There is nothing to forget. Say what, as in /forget my address."
 
 
@@ -235,9 +214,6 @@ def test_an_answer_that_rests_on_nothing_is_not_forgotten(cli: Cli) -> None:
     [
         ("What is my tea?", "You told me today: “My tea is oolong.”"),
         ("/forgt", "I do not know /forgt; /help lists what I know."),
-        ("/help", "Tell me things, and ask me about them later."),
-        ("What did I say?", "You told me:"),
-        ("I live in Oslo.", "Noted."),
         ("yes, I live in Oslo", "Noted."),
     ],
 )
@@ -250,40 +226,19 @@ def test_a_line_that_is_no_answer_keeps_the_entry_and_is_answered(cli: Cli, line
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected"),
-    [("Yes.", "Forgotten."), ("yes, forget it", "Forgotten."), ("No!", "Kept."), ("nah", "Kept.")],
+    "wish", ["/forget my dentist", "Please forget that my dentist is Dr. Holm", "delete my dentist"]
 )
-def test_yes_and_no_as_people_write_them(cli: Cli, answer: str, expected: str) -> None:
+def test_a_wish_to_forget_is_answered_with_yes_or_no_as_people_write_them(cli: Cli, wish: str) -> None:
     said(cli, "My dentist is Dr. Holm.")
-    assert said(cli, "/forget my dentist", answer)[2:] == [expected]
-
-
-@pytest.mark.parametrize(
-    "wish", ["Forget my dentist.", "Please forget that my dentist is Dr. Holm", "delete my dentist"]
-)
-def test_a_wish_to_forget_is_one_in_words_too(cli: Cli, wish: str) -> None:
-    said(cli, "My dentist is Dr. Holm.")
-    assert said(cli, wish, "yes")[1:] == ["Forget this for good? (yes or no)", "Forgotten."]
+    for answer, expected in (("No!", "Kept."), ("nah", "Kept."), ("yes, forget it", "Forgotten.")):
+        assert said(cli, wish, answer)[1:] == ["Forget this for good? (yes or no)", expected]
     assert not cli.json("list")["entries"], "nor is the wish kept"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Forget-me-nots are my favourite flowers.",
-        "I always forget my keys.",
-        "Forget the old plan, we meet on Friday.",
-        "Don't forget my keys",
-    ],
-)
-def test_words_about_forgetting_are_statements(cli: Cli, line: str) -> None:
-    assert said(cli, line) == ["Noted."]
-
-
-@pytest.mark.parametrize("wish", ["/forget everything", "forget everything about me", "/forget me"])
-def test_forgetting_everything_has_its_command(cli: Cli, wish: str) -> None:
+def test_forgetting_everything_has_its_command(cli: Cli) -> None:
     expected = "`wellworn forget --everything --user leo` forgets all that you told me."
-    assert said(cli, wish, options=("--user", "leo")) == [expected]
+    wishes = ["/forget everything", "forget everything about me", "/forget me"]
+    assert said(cli, *wishes, options=("--user", "leo")) == [expected] * 3
 
 
 def test_what_takes_a_model_is_said_once_in_full(cli: Cli) -> None:
@@ -302,14 +257,9 @@ def test_what_takes_a_model_is_said_once_in_full(cli: Cli) -> None:
 def test_undo_lets_the_old_hold_again_and_then_takes_the_new_back(cli: Cli, old: str, new: str, question: str) -> None:
     said(cli, old)
     lines = said(cli, new, "/undo", "Thanks!", "/undo", question, "/undo")
+    assert lines[0].endswith("” (/undo if it does)")
     assert lines[1] == f"This holds again: “{old}” I keep “{new}” too; /undo once more takes that back."
     assert lines[3:] == [f"Taken back: “{new}”", f"You told me today: “{old}”", GONE]
-
-
-def test_the_way_back_is_named_once(cli: Cli) -> None:
-    said(cli, "I live in Oslo.", "My rent is 650 euros.")
-    first, second = said(cli, "I moved to Bergen.", "My rent is now 720.")
-    assert (first.endswith("” (/undo if it does)"), second.endswith("euros.”")) == (True, True)
 
 
 def test_what_is_forgotten_is_not_taken_back(cli: Cli) -> None:
@@ -328,26 +278,6 @@ def test_help_and_what_is_no_command(cli: Cli) -> None:
     lines = said(cli, "/help", "/dance")
     assert {"/why", "/forget", "/undo", "/quit"} <= {line.split()[0] for line in lines}
     assert lines[-1] == "I do not know /dance; /help lists what I know."
-
-
-def test_no_ids_and_no_tables(cli: Cli) -> None:
-    entry = cli.remember("The user lives in Oslo.")
-    answer = cli.ok("chat", stdin="Where does the user live?\n/why\n/quit\n")
-    assert entry[:8] not in answer.out + answer.err
-    assert "Oslo" in answer.out
-
-
-def test_one_json_document(cli: Cli) -> None:
-    answer = cli.ok("chat", "--json", "--session-id", "c1", stdin="My tea is oolong.\n/quit\n")
-    assert answer.json["turns"] == 1
-    assert "Noted." in answer.err
-
-
-def test_why_is_about_the_last_question(cli: Cli) -> None:
-    told = said(cli, "My dentist is Dr. Holm.", "Who is my dentist?", "Thanks!", "/why", "Who cuts the hedge?", "/why")
-    page = "\n".join(told)
-    assert "For “Who is my dentist?” I found this:" in page
-    assert "“Who cuts the hedge?”" in page
 
 
 @pytest.mark.parametrize("model", [False, True])

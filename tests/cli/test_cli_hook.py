@@ -55,44 +55,36 @@ TRANSCRIPT = [
 ]
 
 
-def test_a_transcript_is_the_work_since_the_last_prompt() -> None:
+def test_a_transcript_is_the_work_since_the_last_prompt(tmp_path: Path) -> None:
     work = trajectory_in(TRANSCRIPT)
     assert work.query == "Run the tests of the parser"
-    assert [(step.action, step.failed, step.ok) for step in work.steps] == [
-        ("Bash", True, False),
-        ("Read", False, None),
-        ("Bash", False, True),
-    ]
+    steps = [(step.action, step.failed, step.ok) for step in work.steps]
+    assert steps == [("Bash", True, False), ("Read", False, None), ("Bash", False, True)]
     assert work.steps[0].text == "I will."
     assert work.steps[1].result == "[tool.pytest]"
-    assert work.output == "All tests pass."
-    assert not work.trusted
-    assert judge(work).success
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        entry("user", "This session is being continued. All tests pass.", isCompactSummary=True),
-        entry("user", "<task-notification>\n<status>completed</status>\n</task-notification>"),
-        entry("user", {"type": "text", "text": "<bash-stdout>a</bash-stdout><bash-stderr></bash-stderr>"}),
-        entry("user", "<local-command-stdout></local-command-stdout>"),
-        entry("user", "<system-reminder>Two files changed.</system-reminder>\n"),
-    ],
-)
-def test_what_a_program_says_in_the_users_name_is_no_prompt(line: str) -> None:
-    assert trajectory_in([*TRANSCRIPT[:8], line, *TRANSCRIPT[8:]]) == trajectory_in(TRANSCRIPT)
-    assert trajectory_in([*TRANSCRIPT, entry("user", "Why is <bash-stdout> empty?")]).steps == ()
-    said = "<system-reminder>a</system-reminder>\nFix the login.\n<system-reminder>b</system-reminder>"
-    assert trajectory_in([*TRANSCRIPT, entry("user", said)]).steps == ()
-
-
-def test_lines_of_a_transcript_end_where_json_lines_end(tmp_path: Path) -> None:
-    odd = "Run the tests\u2028of the\u0085parser"
-    (tmp_path / "t.jsonl").write_bytes(
-        json.dumps(json.loads(entry("user", odd)), ensure_ascii=False).encode() + b"\r\n"
-    )
+    assert (work.output, work.trusted, judge(work).success) == ("All tests pass.", False, True)
+    odd = "Run the tests\u2028of the\u0085parser"  # where lines of JSON do not end
+    line = json.dumps(json.loads(entry("user", odd)), ensure_ascii=False)
+    (tmp_path / "t.jsonl").write_bytes(line.encode() + b"\r\n")
     assert read_transcript(tmp_path / "t.jsonl").query == odd
+    strange = ["[]", "7", '{"type": "user", "message": 7}', entry("assistant", 7), entry("user", result("9", "x"))]
+    assert trajectory_in(strange).steps == ()
+
+
+BY_A_PROGRAM = [
+    entry("user", "This session is being continued. All tests pass.", isCompactSummary=True),
+    entry("user", "<task-notification>\n<status>completed</status>\n</task-notification>"),
+    entry("user", {"type": "text", "text": "<bash-stdout>a</bash-stdout><bash-stderr></bash-stderr>"}),
+    entry("user", "<local-command-stdout></local-command-stdout>"),
+    entry("user", "<system-reminder>Two files changed.</system-reminder>\n"),
+]
+
+
+def test_what_a_program_says_in_the_users_name_is_no_prompt() -> None:
+    for line in BY_A_PROGRAM:
+        assert trajectory_in([*TRANSCRIPT[:8], line, *TRANSCRIPT[8:]]) == trajectory_in(TRANSCRIPT)
+    for said in ("Why is <bash-stdout> empty?", "<system-reminder>a</system-reminder>\nFix the login."):
+        assert trajectory_in([*TRANSCRIPT, entry("user", said)]).steps == ()
 
 
 def item(type: str, **fields: Any) -> str:  # a line of a transcript of Codex 0.166
@@ -144,11 +136,6 @@ def test_a_transcript_of_codex_is_read_the_same() -> None:
     assert work.output == "All tests pass."
 
 
-def test_a_strange_transcript_is_no_work() -> None:
-    strange = ["[]", "7", '{"type": "user", "message": 7}', entry("assistant", 7), entry("user", result("9", "x"))]
-    assert trajectory_in(strange).steps == ()
-
-
 @pytest.fixture
 def transcript(tmp_path: Path) -> Path:
     path = tmp_path / "session.jsonl"
@@ -194,12 +181,6 @@ def test_work_that_says_nothing_is_not_learned_from_unless_a_model_judges_it(cli
     assert judged["verdict"]["by"].startswith("scripted")
 
 
-def test_a_second_prompt_gives_up_the_first(cli: Cli) -> None:
-    for _ in range(2):
-        cli.ok("hook", "pre-task", "--task-id", "s1", "--query", "q")
-    assert cli.json("tasks", "status")["by_state"] == {"executing": 1}
-
-
 QUESTIONS = {
     "thanks": [],
     "what does this function do?": [use("1", "Read", file_path="a.py"), use("2", "Grep", pattern="def f")],
@@ -214,38 +195,17 @@ QUESTIONS = {
 
 @pytest.mark.parametrize("told", ["", "I prefer tabs over spaces. "])
 @pytest.mark.parametrize("asked", few(QUESTIONS, 2))
-@pytest.mark.parametrize("failed", [False, True])
-def test_a_prompt_after_which_nothing_was_done_leaves_no_task(
-    cli: Cli, tmp_path: Path, asked: str, told: str, failed: bool
-) -> None:
+def test_a_prompt_after_which_nothing_was_done_leaves_no_task(cli: Cli, tmp_path: Path, asked: str, told: str) -> None:
     path = tmp_path / "session.jsonl"
     lines = [entry("user", told + asked)]
     for call in QUESTIONS[asked]:
-        lines += [entry("assistant", call), entry("user", result(call["id"], "x", error=failed))]
+        lines += [entry("assistant", call), entry("user", result(call["id"], "x", error=bool(told)))]
     path.write_text("\n".join([*lines, entry("assistant", {"type": "text", "text": "Here it is."})]))
     prompt(cli, "s1", told + asked)
     over(cli, "Stop", transcript_path=str(path))
     status = cli.json("tasks", "status", *MEANINGS)
     assert (status["tasks"], status["items"]) == (0, 0)
     assert bool(cli.json("list", "--kind", "preference", *MEANINGS)["entries"]) == bool(told)
-
-
-def test_a_command_or_an_edit_is_a_task(cli: Cli, tmp_path: Path) -> None:
-    path = tmp_path / "session.jsonl"
-    for number, call in enumerate([use("1", "Edit", file_path="a.py"), use("1", "Bash", command="python a.py")], 1):
-        path.write_text(
-            "\n".join([entry("user", "Change the parser"), entry("assistant", call), entry("user", result("1", "x"))])
-        )
-        prompt(cli, "s1", "Change the parser")
-        over(cli, "Stop", transcript_path=str(path))
-        assert cli.json("tasks", "status", *MEANINGS)["tasks"] == number
-
-
-@pytest.mark.parametrize("reaction", ["ok", "thanks!", "great, thank you"])
-def test_nothing_is_looked_up_for_a_reaction(cli: Cli, reaction: str) -> None:
-    prompt(cli, "s1", "I prefer tabs over spaces, ok?")
-    prompt(cli, "s1", "I like it great. Thank the team, ok.")
-    assert prompt(cli, "s2", reaction) == ""
 
 
 @pytest.mark.parametrize("reaction", ["yes, go on", "<task-notification>\nI use pytest now.\n</task-notification>"])
@@ -296,15 +256,11 @@ def test_work_after_consent_belongs_to_the_prompt_before(cli: Cli, tmp_path: Pat
         'For tasks like “Drop the old staging tables”: This worked: Bash(command="psql -f drop.sql") →'
     )
     assert cli.json("tasks", "status", *MEANINGS)["tasks"] == 1
+    tables.turn("Deploy the docs site", "make docs", answer="Done. Shall I clear the cache, too?")
+    tables.turn("yes", "make clear-cache")  # consent to more work
+    assert any('make docs") → Bash(command="make clear-cache' in text for text in learned(cli))
     other.turn("Should the header get other classes?", answer="Shall I rename them?")
     assert "drop.sql" not in other.turn(said)
-
-
-def test_consent_to_more_work_continues_the_task(cli: Cli, tmp_path: Path) -> None:
-    talk = Talk(cli, tmp_path, "s1")
-    talk.turn("Deploy the docs site", "make docs", answer="Done. Shall I clear the cache, too?")
-    talk.turn("yes", "make clear-cache")
-    assert any('make docs") → Bash(command="make clear-cache' in text for text in learned(cli))
 
 
 def test_what_is_told_after_consent_or_with_an_order_to_undo_is_kept(cli: Cli, tmp_path: Path) -> None:
@@ -316,23 +272,6 @@ def test_what_is_told_after_consent_or_with_an_order_to_undo_is_kept(cli: Cli, t
     assert "Postgres 16" in kept
     assert "Bert" in kept
     assert not any("Postgres" in text or "restore" in text for text in learned(cli))
-
-
-@pytest.mark.parametrize(
-    ("said", "answer"),
-    [
-        ("Sure, now upgrade react to 19", "Shall I clear the cache?"),
-        ("Sure, upgrade react to 19", "Done. Anything else?"),
-        ("Yes/no flags of the command line are confusing, rename them", "Shall I clear the cache?"),
-    ],
-)
-def test_a_yes_that_asks_for_something_else_is_a_new_task(said: str, answer: str) -> None:
-    assert not goes_on(said, answer)
-
-
-def test_consent_to_nothing_teaches_nothing(cli: Cli, tmp_path: Path) -> None:
-    assert Talk(cli, tmp_path, "s1").turn("continue", "psql -f drop.sql", "make test") == ""
-    assert learned(cli) == {}
 
 
 REJECTIONS = ["No, that's wrong. The docs go out with ./ship docs", "still not working", "wrong, try ./ship docs", "no"]
@@ -348,17 +287,23 @@ def test_a_rejection_lowers_what_the_rejected_work_taught(cli: Cli, tmp_path: Pa
     assert "./ship docs" in other.turn("Deploy the docs site")
 
 
-def test_what_undoes_the_work_is_no_way_to_do_it(cli: Cli, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("answer", "turns", "confidence"),
+    [
+        ("Done.", ["That broke the site, undo it"], 0.05),
+        ("Shall I also clear the cache?", ["no, that's all"], 0.5),
+        ("", ["What is the capital of France?", "No, that's wrong."], 0.5),
+    ],
+)
+def test_what_undoes_the_work_teaches_nothing_and_other_rejections_mean_other_work(
+    cli: Cli, tmp_path: Path, answer: str, turns: list[str], confidence: float
+) -> None:
     talk = Talk(cli, tmp_path, "s1")
-    talk.turn("Deploy the docs site", "make docs-upload")
-    talk.turn("That broke the site, undo it", "make docs-restore")
-    assert [*learned(cli).values()] == [0.05]
-
-
-def test_undo_is_an_order_and_no_mere_word() -> None:
-    assert UNDO.search("That's wrong. Can you undo it?")
-    assert UNDO.search("No, please revert")
-    assert not UNDO.search("That's not what I meant. The editor needs an undo button")
+    assert talk.turn("continue", "psql -f drop.sql", "make test") == ""  # consent to nothing
+    talk.turn("Deploy the docs site", "make docs-upload", answer=answer)
+    for said in turns:
+        talk.turn(said, *["make docs-restore"] * ("undo" in said), answer="Paris.")
+    assert [*learned(cli).values()] == [confidence]
 
 
 def test_a_rejection_of_interrupted_work_means_no_work_before_it(cli: Cli, tmp_path: Path) -> None:
@@ -369,46 +314,30 @@ def test_a_rejection_of_interrupted_work_means_no_work_before_it(cli: Cli, tmp_p
     assert [*learned(cli).values()] == [0.5, 0.5]
 
 
-@pytest.mark.parametrize(
-    "said",
-    """
-    Nein, danke | Non, merci | Não, obrigado | нет, спасибо | no, nothing else | No, all good | no, that is all | No, not yet
-    no, it's perfect | no - it works now, thanks | No, that looks great. Now write the changelog | No-op handler please
-    Everything is faster after your change, thanks! | No errors since your fix | No. 5 in the list: add a test
-    This is broken: the login page on Safari. Please fix | This failed in production last night, find out why
+NO_REJECTIONS = """
+    Nein, danke | Non, merci | Não, obrigado | нет, спасибо | no, nothing else | No, all good | no, that is all | No, not yet |
+    no, it's perfect | no - it works now, thanks | No, that looks great. Now write the changelog | No-op handler please |
+    Everything is faster after your change, thanks! | No errors since your fix | No. 5 in the list: add a test |
+    This is broken: the login page on Safari. Please fix | This failed in production last night, find out why |
     non-blocking IO: add it | It doesn't work on Windows, add support | still no idea how to use it, explain
-    """.strip()
-    .replace("\n", "|")
-    .split("|"),
-)
-def test_thanks_praise_and_requests_reject_nothing(said: str) -> None:
-    assert not rejects(said.strip(), "Done.")
+"""
+FAILURES = """
+    That broke the site, undo it | this is not what I asked for, use x | The site is down since your change. Fix it. |
+    that did not work | No, it is all wrong | it doesn't work. Try x | The app does not start since your change
+"""
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "That broke the site, undo it",
-        "this is not what I asked for, use x",
-        "The site is down since your change. Fix it.",
-        "that did not work",
-        "No, it is all wrong",
-        "it doesn't work. Try x",
-        "The app does not start since your change",
-    ],
-)
-def test_what_says_that_the_work_failed_rejects_it(said: str) -> None:
-    assert rejects(said, "Done.")
-
-
-@pytest.mark.parametrize("answer", ["Deployed. Shall I also clear the cache?", ""])
-def test_a_no_to_a_question_rejects_no_work(cli: Cli, tmp_path: Path, answer: str) -> None:
-    talk = Talk(cli, tmp_path, "s1")
-    talk.turn("Deploy the docs site", "make docs-upload", answer=answer)
-    if not answer:
-        talk.turn("What is the capital of France?", answer="Paris.")
-    talk.turn("no, that's all" if answer else "No, that's wrong.")
-    assert [*learned(cli).values()] == [0.5]
+def test_what_consents_rejects_or_undoes_is_told_from_what_does_not() -> None:
+    for said in NO_REJECTIONS.split("|"):
+        assert not rejects(said.strip(), "Done."), said
+    for said in FAILURES.split("|"):
+        assert rejects(said.strip(), "Done."), said
+    assert not goes_on("Sure, now upgrade react to 19", "Shall I clear the cache?")
+    assert not goes_on("Sure, upgrade react to 19", "Done. Anything else?")
+    assert not goes_on("Yes/no flags of the command line are confusing, rename them", "Shall I clear the cache?")
+    assert UNDO.search("That's wrong. Can you undo it?")
+    assert UNDO.search("No, please revert")
+    assert not UNDO.search("That's not what I meant. The editor needs an undo button")
 
 
 def test_a_recipe_names_the_edited_file_and_not_its_text(cli: Cli, tmp_path: Path) -> None:
@@ -423,40 +352,16 @@ def test_a_recipe_names_the_edited_file_and_not_its_text(cli: Cli, tmp_path: Pat
     assert 'This worked: Edit(file_path="src/date.py") → Bash(command="make check").' in shown
 
 
-def test_an_interrupted_task_is_gone_with_its_session(cli: Cli) -> None:
-    prompt(cli, "s1", "Fix the parser")
-    over(cli, "SessionEnd")
-    assert cli.json("tasks", "status", *MEANINGS)["tasks"] == 0
-
-
 @pytest.mark.parametrize("verb", ["pre-task", "post-task"])
-@pytest.mark.parametrize("stdin", ["", "not json", "7", "{}", '{"prompt": 7}', '{"prompt": "x", "stepz": []}', "[7]"])
-def test_bad_input_is_a_warning_and_exit_code_0(cli: Cli, verb: str, stdin: str) -> None:
-    answer = cli("hook", verb, stdin=stdin)
-    assert answer.code == 0
-    assert answer.out == ""
-
-
-@pytest.mark.parametrize("verb", ["pre-task", "post-task"])
-def test_a_memory_that_cannot_be_opened_is_a_warning_and_exit_code_0(cli: Cli, verb: str, tmp_path: Path) -> None:
+def test_what_goes_wrong_is_a_warning_and_exit_code_0(cli: Cli, verb: str, tmp_path: Path) -> None:
+    for stdin in ("", "not json", "7", "{}", '{"prompt": 7}', '{"prompt": "x", "stepz": []}', "[7]"):
+        answer = cli("hook", verb, stdin=stdin)
+        assert (answer.code, answer.out) == (0, ""), stdin
     broken = tmp_path / "broken.db"
     broken.write_bytes(b"this is no database" * 100)
     answer = cli("hook", verb, "--db", str(broken), stdin=json.dumps({"prompt": "q"} if verb == "pre-task" else WORK))
     assert (answer.code, answer.out) == (0, "")
     assert "continuing without memory" in answer.err
-
-
-def test_claude_code_is_served_by_its_hooks(cli: Cli, transcript: Path) -> None:
-    """What one session says and does stands beside the prompts of the next, without any tool call."""
-    told = {"session_id": "s1", "prompt": "I prefer tabs over spaces. Run the tests of the parser"}
-    assert cli.ok("hook", "pre-task", stdin=json.dumps(told)).out == ""
-    over = {"session_id": "s1", "transcript_path": str(transcript), "stop_hook_active": False}
-    cli.ok("hook", "post-task", stdin=json.dumps(over))
-    asked = {"session_id": "s2", "prompt": "Run the tests of the parser: do I prefer tabs over spaces?"}
-    shown = cli.ok("hook", "pre-task", stdin=json.dumps(asked)).out
-    assert "pytest tests/parser" in shown
-    assert "The user prefers tabs over spaces." in shown
-    assert cli.json("session", "list")["sessions"] == ["s1"]  # a prompt that only asks is not kept
 
 
 ASKED = {"hook_event_name": "UserPromptSubmit", "cwd": "/home/me/project", "permission_mode": "default"}
@@ -515,18 +420,6 @@ def test_a_stop_without_a_transcript_names_it_and_still_keeps_what_was_told(cli:
     prompt(cli, "s1", "I moved to Bergen.")
     assert "transcript_path" in over(cli, "Stop", **given)
     assert "Bergen" in prompt(cli, "s2", "Where do I live?")
-
-
-def test_a_hook_keeps_what_lasts_and_not_the_order(cli: Cli) -> None:
-    for prompt in ("The tests run with make check. Please fix the parser.", "The parser test fails again, fix it"):
-        cli.ok("hook", "pre-task", stdin=json.dumps({"session_id": "s1", "prompt": prompt}))
-    cli.ok("hook", "session-end", stdin=json.dumps({"session_id": "s1"}))
-    assert [one["text"] for one in cli.json("list", "--kind", "fact")["entries"]] == ["The tests run with make check."]
-
-
-def test_a_prompt_with_broken_characters_is_served_and_kept(cli: Cli) -> None:
-    prompt(cli, "s1", "I prefer tabs over\x00 spaces \ud83d")
-    assert "tabs over spaces" in prompt(cli, "s2", "Tabs\x00 or spaces \udc00?")
 
 
 def test_what_fits_far_less_than_the_best_is_not_shown(cli: Cli) -> None:
@@ -592,13 +485,14 @@ def test_a_busy_store_is_read_and_nobody_waits_for_it(cli: Cli, monkeypatch: pyt
 
 
 def test_what_an_interrupted_agent_was_told_is_kept_at_the_end_of_its_session(cli: Cli) -> None:
-    told = {"session_id": "s1", "prompt": "I prefer tabs over spaces."}
-    cli.ok("hook", "pre-task", stdin=json.dumps(told))
+    for said in ("I prefer\x00 tabs over spaces.", "The tests run with make check. Please fix the parser.", "Fix it"):
+        prompt(cli, "s1", said)
     for _ in range(2):
-        assert cli.ok("hook", "session-end", stdin=json.dumps({"session_id": "s1", "reason": "exit"})).err == ""
-    found = cli.json("list", "--kind", "preference")["entries"]
-    assert [one["text"] for one in found] == ["The user prefers tabs over spaces."]
-    assert cli.ok("hook", "session-end", stdin=json.dumps({"session_id": "unknown"})).err == ""
+        assert over(cli, "SessionEnd", reason="exit") == ""
+    found = cli.json("list", "--kind", "preference", "--kind", "fact", *MEANINGS)["entries"]
+    assert [one["text"] for one in found] == ["The user prefers tabs over spaces.", "The tests run with make check."]
+    assert cli.json("tasks", "status", *MEANINGS)["tasks"] == 0  # an interrupted task is gone
+    assert over(cli, "SessionEnd", session_id="unknown") == ""
     assert "session_id" in cli.ok("hook", "session-end", stdin="{}").err
 
 

@@ -96,12 +96,7 @@ def test_a_bad_offset_is_one_clear_error(mem: Memory, offset: object) -> None:
 
 # -- closing -----------------------------------------------------------------------------------------------------
 
-GIVEN: dict[str, dict[str, Any]] = {
-    "edit": {"text": "y"},
-    "forget": {"everything": True},
-    "outcome": {"cited": [0]},
-    "admin.load": {"format": "jsonl"},
-}
+GIVEN: dict[str, dict[str, Any]] = {"edit": {"text": "y"}, "forget": {"everything": True}, "outcome": {"cited": [0]}}
 """What a verb needs beside its required arguments."""
 
 

@@ -1,4 +1,4 @@
-"""A small world that has one of everything, on both stores."""
+"""A small world that has one of everything."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ ADA = Scope(tenant="acme", user="ada", team="core")
 BOB = Scope(tenant="acme", user="bob")
 EVE = Scope(tenant="other", user="eve")
 
-ENGINES = ("sqlite",)
-
 
 @dataclass
 class Ticking:
@@ -37,7 +35,7 @@ class Ticking:
         return self.now
 
 
-def open_store(engine: str, folder: Path, name: str = "memory") -> Store:
+def open_store(folder: Path, name: str = "memory") -> Store:
     return SqliteStore(folder / f"{name}.db", durability="normal")
 
 
@@ -74,21 +72,16 @@ def fill(memory: Memory) -> dict[str, str]:
     return ids
 
 
-@pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
-def store(engine: str, tmp_path: Path) -> Iterator[Store]:
-    opened = open_store(engine, tmp_path)
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = open_store(tmp_path)
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def other_store(engine: str, tmp_path: Path) -> Iterator[Store]:
-    opened = open_store(engine, tmp_path, "other")
+def other_store(tmp_path: Path) -> Iterator[Store]:
+    opened = open_store(tmp_path, "other")
     yield opened
     opened.close()
 
@@ -110,18 +103,11 @@ def entries_of(store: Store) -> dict[str, Entry]:
 def everything_in(store: Store) -> dict[str, Any]:  # for comparing two stores
     """All that an export is about, in an order that does not depend on row numbers."""
     entries = entries_of(store)
+    heads = [(partition, head.id) for partition in store.partitions() for head in store.sessions(partition)]
     return {
         "entries": entries,
         "links": sorted(store.links(list(entries)), key=lambda link: (link.source, link.target, link.type)),
         "versions": {entry_id: store.replaced(entry_id) for entry_id in entries},
-        "turns": {
-            (partition, session): store.turns(partition, session)
-            for partition in store.partitions()
-            for session in (head.id for head in store.sessions(partition))
-        },
-        "sessions": [
-            store.session(partition, name)
-            for partition in store.partitions()
-            for name in sorted(head.id for head in store.sessions(partition))
-        ],
+        "turns": {head: store.turns(*head) for head in heads},
+        "sessions": {head: store.session(*head) for head in heads},
     }

@@ -50,37 +50,25 @@ def used(memory: Memory, tmp_path: Path) -> Path:
     return tmp_path / "used.jsonl"
 
 
-def test_the_log_teaches_the_same_after_a_load(memory: Memory, used: Path, other: Memory, other_store: Store) -> None:
+def log_of(path: Path) -> list[dict[str, Any]]:
+    return [line for line in lines_of(path) if line.get("type") in ("recall", "outcome")]
+
+
+def test_the_log_teaches_the_same_after_a_load(
+    memory: Memory, used: Path, other: Memory, other_store: Store, tmp_path: Path
+) -> None:
     other.remember("something else, so that row numbers differ", scope=BOB)
     loaded = other.admin.load(used)
-    assert loaded.outcomes == len([line for line in lines_of(used) if line.get("type") == "outcome"]) == 3 * ROUNDS + 4
-    assert states(other) == states(memory)
-    assert states(other)[0]["person"]["outcomes"] >= ROUNDS
+    assert loaded.outcomes == 3 * ROUNDS + 4
+    learned = [other.learning.export(scope=scope) for scope in (ADA, BOB, EVE)]
+    assert learned == states(other) == states(memory)
+    assert learned[0]["person"]["outcomes"] >= ROUNDS
     assert verify(other_store, HashEmbedder(16)).flaws == []
-
-
-def test_loading_the_log_twice_adds_nothing(used: Path, other: Memory, other_store: Store) -> None:
-    first = other.admin.load(used)
-    before, content = states(other), everything_in(other_store)
-    assert other.admin.load(used) == Loaded(skipped=first.entries)
-    assert (states(other), everything_in(other_store)) == (before, content)
-
-
-def test_an_export_of_what_was_loaded_is_the_same(used: Path, other: Memory, tmp_path: Path) -> None:
-    other.admin.load(used)
     other.admin.export(tmp_path / "again.jsonl")
-    log = [
-        [line for line in lines_of(path) if line.get("type") in ("recall", "outcome")]
-        for path in (used, tmp_path / "again.jsonl")
-    ]
-    assert log[0] == log[1]
-
-
-def test_a_load_serves_what_was_learned(memory: Memory, used: Path, other: Memory) -> None:
-    other.admin.load(used)
-    loaded = [other.learning.export(scope=scope) for scope in (ADA, BOB, EVE)]
-    assert loaded[0]["person"]["outcomes"] >= ROUNDS
-    assert loaded == states(memory)
+    assert log_of(tmp_path / "again.jsonl") == log_of(used)
+    before = everything_in(other_store)
+    assert other.admin.load(used) == Loaded(skipped=loaded.entries)
+    assert (states(other), everything_in(other_store)) == (learned, before)
 
 
 def test_forgotten_entries_are_not_in_it(memory: Memory, other: Memory, tmp_path: Path) -> None:
@@ -123,23 +111,17 @@ def test_settings_of_tenants_come_along(memory: Memory, other: Memory, tmp_path:
     assert not other.learning.status(scope=EVE).shares  # a file never opts anyone in
 
 
-def test_a_load_into_a_scope_takes_its_own_log_only(
+def test_of_a_scope_only_its_own_log_is_written_or_taken(
     memory: Memory, used: Path, other: Memory, other_store: Store
 ) -> None:
     assert other.admin.load(used, scope=ADA).outcomes == ROUNDS + 4
     assert {one.recall.partition for one in outcomes(other_store, "acme")} == {ADA.home()}
-    memory.admin.export(used, scope=ADA)
+    assert memory.admin.export(used, scope=ADA).outcomes == ROUNDS + 4
     assert other.admin.load(used, scope=Scope(tenant="acme", user="new")).outcomes == 0
 
 
-def test_an_export_of_a_scope_holds_its_log_only(memory: Memory, other: Memory, tmp_path: Path) -> None:
-    use(memory)
-    assert memory.admin.export(tmp_path / "ada.jsonl", scope=ADA).outcomes == ROUNDS + 4
-    assert other.admin.load(tmp_path / "ada.jsonl").outcomes == ROUNDS + 4
-
-
 def test_a_recall_of_another_partition_is_not_told_of(used: Path, tmp_path: Path) -> None:
-    target = open_memory(open_store("sqlite", tmp_path, "target"))
+    target = open_memory(open_store(tmp_path, "target"))
     target.admin.load(used)
     header, *lines, _ = lines_of(used)
     eves = next(line for line in lines if line["type"] == "recall" and line["partition"]["tenant"] == "other")
@@ -157,21 +139,11 @@ def test_a_recall_of_another_partition_is_not_told_of(used: Path, tmp_path: Path
         target.admin.load(tmp_path / "forged.jsonl")
 
 
-def test_a_file_of_the_first_version_still_loads(used: Path, other: Memory, tmp_path: Path) -> None:
-    header, *lines, _ = lines_of(used)
-    old = [line for line in lines if line["type"] not in ("recall", "outcome", "tenant")]
-    seal(tmp_path / "old.jsonl", [{**header, "wellworn_export": 1}, *old])
-    loaded = other.admin.load(tmp_path / "old.jsonl")
-    assert (loaded.entries, loaded.outcomes) == (24, 0)
-
-
 WRONG: list[tuple[str, dict[str, Any]]] = [
     ("recall", {"shown": 99}),
-    ("recall", {"shown": -1}),
     ("recall", {"base": "AAAA"}),
     ("recall", {"features": "?"}),
     ("recall", {"entries": ["x"]}),
-    ("recall", {"entries": "x"}),
     ("recall", {"level": "top"}),
     ("recall", {"extra": 1}),
     ("recall", {"partition": {"tenant": "other", "layer": "user", "layer_id": "ada"}}),
@@ -180,7 +152,6 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("outcome", {"kind": "praised"}),
     ("outcome", {"value": {"nos": [1]}}),
     ("outcome", {"value": {"entries": ["00000000-0000-4000-8000-000000000000"]}}),
-    ("outcome", {"at": "noon"}),
     ("tenant", {"shares": 1}),
     ("tenant", {"starts": [1]}),
 ]
@@ -197,7 +168,7 @@ def test_a_damaged_log_is_refused_and_nothing_is_loaded(
     place = next(n for n, line in enumerate(lines) if line.get("type") == type_)
     lines[place] = {**lines[place], **wrong}
     seal(tmp_path / "wrong.jsonl", lines)
-    target = open_store("sqlite", tmp_path, "target")
+    target = open_store(tmp_path, "target")
     with pytest.raises(TransferError):
         open_memory(target).admin.load(tmp_path / "wrong.jsonl")
     assert target.partitions() == []

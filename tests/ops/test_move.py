@@ -18,7 +18,7 @@ from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.ops.backup import list_backups, restore
 from wellworn.ops.transfer import move
 from wellworn.search.profiles import PROFILES
-from wellworn.server.keys import create_key, find_key, opens, revoke_key
+from wellworn.server.keys import create_key, revoke_key
 from wellworn.store.port import RecordFilter
 
 FACTS = [f"Ada keeps fact number {n} about thing {n * 7}." for n in range(30)]
@@ -133,15 +133,6 @@ def test_a_move_that_was_cut_short_is_finished(
         assert len(store.records(RecordFilter(kinds=["event"], states=["seen"]))) == 1
 
 
-def test_what_does_not_fit_is_one_clear_error(tmp_path: Path, postgres_server: Server) -> None:
-    with lived(tmp_path / "here.db") as here, Memory(postgres_server.url(), embedder="hash") as there:
-        with pytest.raises(InvalidInput, match="itself"):
-            brought(here, here)
-        there.for_user("ada").remember(FACTS[3])  # another entry with the same words
-        with pytest.raises(TransferError, match="empty"):
-            brought(here, there)
-
-
 def test_the_command_moves_a_file(tmp_path: Path, postgres_server: Server) -> None:
     cli, url = Cli(tmp_path / "memory.db"), postgres_server.url()
     cli("remember", FACTS[0])
@@ -158,6 +149,10 @@ def test_the_command_moves_a_file(tmp_path: Path, postgres_server: Server) -> No
 def test_a_target_that_holds_anything_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "here.db"
     (tmp_path / "link.db").symlink_to(path)
+    with lived(tmp_path / "lived.db") as source, Memory(tmp_path / "other.db", embedder="hash") as other:
+        other.for_user("ada").remember(FACTS[3])  # another entry with the same words
+        with pytest.raises(TransferError, match="empty"):
+            brought(source, other)
     with Memory(tmp_path / "there.db", embedder="hash") as there:
         with Memory(path, embedder="hash", background=False) as here:
             put(here.engine.store, make_record("first"))
@@ -178,24 +173,16 @@ def test_a_target_that_holds_anything_else_is_refused_and_left_as_it_is(tmp_path
 def test_a_move_brings_back_neither_what_was_forgotten_nor_a_key(tmp_path: Path) -> None:
     with lived(tmp_path / "here.db") as here, Memory(tmp_path / "there.db", embedder="hash", background=False) as there:
         store, other = here.engine.store, there.engine.store
-        key, token = create_key(store, tenant="default", role="reader", now=NOON)
+        key, _ = create_key(store, tenant="default", role="reader", now=NOON)
         brought(here, there)
-        logged = len(other.records(RecordFilter(kinds=["event"])))
-
         revoke_key(other, key.id, now=NOON + timedelta(hours=1))
         with pytest.raises(TransferError, match="holds 2 lines or records that"):  # the key and its event
             brought(here, there)
-        brought(there, here)
-        assert not opens(find_key(store, key.id), token, NOON + timedelta(hours=2))
-        events = len(store.records(RecordFilter(kinds=["event"])))
-        assert events == logged + 2  # none of them twice, and what was learned here again
-
-        gone = there.for_user("ada").entries(limit=1)[0].id
-        there.for_user("ada").forget([gone])
+        for mem in (here, there):
+            mem.for_user("ada").forget([mem.for_user("ada").entries(limit=1 if mem is here else 2)[-1].id])
         for source, target in ((here, there), (there, here)):
             with pytest.raises(TransferError, match="move into a store that is empty"):
                 brought(source, target)
-        assert not other.get(None, [gone])
 
 
 def test_what_was_learned_arrives_under_every_profile(tmp_path: Path) -> None:

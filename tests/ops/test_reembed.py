@@ -40,21 +40,20 @@ class Stop(Exception):
     pass
 
 
-def test_a_new_store_takes_the_first_embedder(store: Store) -> None:
+def test_a_new_store_takes_the_first_embedder_and_refuses_another_by_name(store: Store) -> None:
     adopt_model(store, None)
     assert store.model() is None
-    adopt_model(store, HashEmbedder(16))
-    adopt_model(store, HashEmbedder(16))
-    adopt_model(store, None)
-    assert store.model() == EmbeddingModel(name="hash:16", width=16)
-
-
-def test_another_embedder_is_refused_with_both_names(store: Store) -> None:
-    adopt_model(store, HashEmbedder(16))
+    for embedder in (HashEmbedder(16), HashEmbedder(16), None):
+        adopt_model(store, embedder)
+        assert store.model() == EmbeddingModel(name="hash:16", width=16)
     with pytest.raises(EmbedderMismatch, match="reembed") as caught:
         adopt_model(store, HashEmbedder(8))
     assert (caught.value.stored, caught.value.given) == ("hash:16", "hash:8")
     assert (caught.value.stored_width, caught.value.given_width) == (16, 8)
+    with pytest.raises(InvalidInput, match="embedder"):
+        reembed(store, None)
+    assert reembed(store, HashEmbedder(8)).entries == 0  # it is empty
+    assert store.model() == EmbeddingModel(name="hash:8", width=8)
 
 
 def test_a_function_is_asked_for_not_its_name(store: Store) -> None:
@@ -79,15 +78,10 @@ def test_every_entry_gets_a_vector_of_the_new_model(memory: Memory, store: Store
     for scope in (ADA, EVE):
         (event,) = (event for event in events(store, scope.tenant) if event.action == "reembed")
         assert event.detail == {"model": "hash:8", "width": 8}
-
-
-def test_doing_it_again_does_nothing(memory: Memory, store: Store) -> None:
-    fill(memory)
-    embedder = Counting(16)
-    result = reembed(store, embedder)
-    assert (result.entries, result.skipped) == (0, len(entries_of(store)))
-    assert embedder.texts == []
-    assert not [event for event in events(store, "acme") if event.action == "reembed"]
+    again = Counting()
+    result = reembed(store, again)
+    assert (result.entries, result.skipped, again.texts) == (0, len(before), [])
+    assert len([event for event in events(store, "acme") if event.action == "reembed"]) == 1
 
 
 def test_a_stopped_move_goes_on_where_it_was(memory: Memory, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,14 +126,3 @@ def test_what_is_written_meanwhile_is_caught(memory: Memory, store: Store, monke
         assert stored is not None
         expected = HashEmbedder(8).embed([embedding_text(entry)])[0]
         np.testing.assert_allclose(stored, expected, atol=1e-6)
-
-
-def test_without_an_embedder_there_is_one_clear_error(store: Store) -> None:
-    with pytest.raises(InvalidInput, match="embedder"):
-        reembed(store, None)
-
-
-def test_an_empty_store_changes_its_model(store: Store) -> None:
-    adopt_model(store, HashEmbedder(16))
-    assert reembed(store, HashEmbedder(8)).entries == 0
-    assert store.model() == EmbeddingModel(name="hash:8", width=8)

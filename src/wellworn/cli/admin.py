@@ -19,7 +19,7 @@ from wellworn.cli import options, render
 from wellworn.cli.edge import FAILED, confirm
 from wellworn.cli.options import EVERYDAY, argument, command, flag, option
 from wellworn.cli.target import Target, embedder_for, pasteable
-from wellworn.core.errors import InvalidInput, OtherFile, ScopeError, StoreCorrupt
+from wellworn.core.errors import InvalidInput, OtherFile, StoreCorrupt
 from wellworn.core.values import Scope
 
 if TYPE_CHECKING:
@@ -208,19 +208,14 @@ def move(
 
 @command(app, "load", "admin load backup.jsonl --db restored.db")
 def load(target: Target, path: Place) -> None:
-    """Read an export back, or a folder of Markdown notes; what is there already is skipped.
+    """Read an export back; what is there already is skipped.
 
-    Entries return to where they came from; notes go to the user. If a tenant or a layer is named, only entries of that
-    scope are loaded. If there are none, those of one other owner go to the scope, and those of several are refused.
+    Entries return to where they came from. If a tenant or a layer is named, only entries of that scope are loaded. If
+    there are none, those of one other owner go to the scope, and those of several are refused.
     """
     scope = None if target.owner is None else target.scope
     with target.open(new=True, whole=True) as memory, render.progress_bar("loading") as progress:
-        try:
-            loaded = memory.admin.load(path, scope=scope, progress=progress)
-        except ScopeError:  # notes among the files, and nobody said whose: nothing was changed yet
-            if scope is not None:
-                raise
-            loaded = memory.admin.load(path, scope=target.scope, progress=progress)
+        loaded = memory.admin.load(path, scope=scope, progress=progress)
     counts = {name: value for name, value in vars(loaded).items() if name != "problems"}
     shown = counts | ({"left out": "\n".join(loaded.problems)} if loaded.problems else {})
     _answer(target, vars(loaded), render.pairs(shown), of="the whole store" if scope is None else str(target))

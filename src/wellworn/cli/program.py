@@ -25,8 +25,6 @@ from wellworn.core.wellformed import not_a_number
 GROUPS = "More"
 FIRST = "remember recall chat show list edit forget outcome session reflect doctor demo".split()  # noqa: SIM905
 """The order of the everyday commands in the help."""
-MEANT = {"--name": "--user", "--person": "--user", "--file": "--db", "--path": "--db", "--model": "--llm"}
-"""Options by other words that people try."""
 
 
 class Program(TyperGroup):
@@ -61,9 +59,6 @@ class Program(TyperGroup):
             name = getattr(error, "option_name", None) or ""
             if hasattr(error, "possibilities") and name[2:] in {*SHARED, "json"}:  # only a group does not take it
                 error.message = f"{name} stands before the group, or after its command"  # type: ignore[attr-defined]
-            meant = MEANT.get(name)
-            if meant and any(meant in one.opts for one in error.ctx.command.params):  # type: ignore[attr-defined]
-                error.possibilities = [meant]  # type: ignore[attr-defined]
             faults: list[Any] = getattr(
                 error.__cause__, "errors", list
             )()  # of pydantic, which newer versions of typer use

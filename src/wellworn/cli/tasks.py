@@ -160,32 +160,6 @@ def resume(
     target.answer({"resumed": ended}, shown, nothing="Nothing was interrupted.")
 
 
-@command(app, "hierarchy", "tasks hierarchy --agent solver")
-def hierarchy(target: Target) -> None:
-    """Show items by level of memory: recent, working, older, knowledge, meta, skills."""
-    with opened(target) as bank:
-        levels = bank.graph.levels()
-    rows = [
-        (level, item.kind, f"{item.confidence:.2f}", item.text) for level, items in levels.items() for item in items
-    ]
-    shown = render.table(("level", "kind", "confidence", "item"), rows)
-    target.answer({"levels": levels}, shown, nothing=f"Nothing was learned yet for {target}. {BEGIN}")
-
-
-@command(app, "walk", "tasks walk 0198c0de-1 --hops 3")
-def walk(
-    target: Target,
-    id: options.EntryId,
-    hops: Annotated[int, option("--hops", "N", "Links to follow at most, from 1 to 8.")] = 2,
-) -> None:
-    """Follow the links from one item (entails, contradicts, refines, requires, enables)."""
-    with opened(target) as bank:
-        found = bank.graph.walk(entry_id(bank.memory, id), hops=hops)
-    rows = [(" → ".join(path.types), f"{path.confidence:.2f}", path.entry.id, path.entry.text) for path in found]
-    shown = render.table(("links", "confidence", "id", "item"), rows)
-    target.answer({"paths": found}, shown, nothing="No links lead on from there; `wellworn link` draws one.")
-
-
 @command(app, "share", "tasks share 0198c0de-1 --agent solver --team ops --to team")
 def share(
     target: Target,
@@ -206,17 +180,6 @@ def revoke(target: Target, id: options.EntryId) -> None:
         ended = bank.sharing.revoke(entry_id(bank.memory, id))
     target.answer({"revoked": ended})
     target.say(f"Revoked {counted(len(ended), 'copies')}.")
-
-
-@command(app, "learn-from", "tasks learn-from solver --agent second")
-def learn_from(
-    target: Target, peer: Annotated[str, argument("AGENT", "The agent of the tenant to learn from.")]
-) -> None:
-    """Copy to the scope's agent what another agent has used and is certain of."""
-    with opened(target) as bank:
-        shares = bank.sharing.learn_from_peer(peer)
-    nothing = f"Agent {peer} has nothing that is certain (0.8) and was used often enough (10 times)."
-    target.answer({"shares": shares}, _share_table(shares), nothing=nothing)
 
 
 def _share_table(shares: list[Share]) -> object:

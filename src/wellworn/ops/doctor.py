@@ -2,12 +2,8 @@
 
 | check          | holds when                                                                        | repaired |
 |----------------|-----------------------------------------------------------------------------------|----------|
-| `id`           | the id is a UUID in its usual spelling                                            | no       |
-| `required`     | text and partition are not empty                                                  | no       |
-| `lists`        | tags are distinct texts, turn references are numbers, counters are not negative   | no       |
-| `times`        | created ≤ updated, valid_from < valid_to, all with a zone                         | no       |
-| `confidence`   | a number from 0 to 1                                                              | no       |
-| `vocabulary`   | kind, state, trust and layer are words we know                                    | no       |
+| `value`        | every field has a value that it may have, so that an export can be loaded         | no       |
+| `times`        | created ≤ updated, valid_from < valid_to                                          | no       |
 | `superseded`   | a superseded entry has an end of validity                                         | no       |
 | `token_count`  | the count is that of the text                                                     | yes      |
 | `content_hash` | the hash is that of the text                                                      | yes      |
@@ -38,23 +34,24 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, fields, replace
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import numpy as np
 
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import InvalidInput, StoreCorrupt
-from wellworn.core.scope import LAYERS, Partition
-from wellworn.core.values import JOB_STATES, KINDS, LINK_TYPES, STATES, Entry, Link, Progress, Turn, altered, unwatched
+from wellworn.core.errors import StoreCorrupt
+from wellworn.core.plain import from_plain, to_plain
+from wellworn.core.values import JOB_STATES, LINK_TYPES, Entry, Link, Partition, Progress, Turn, unwatched
 from wellworn.core.wellformed import counted
-from wellworn.ingest.terms import Trait, embedding_text, record_of
+from wellworn.ingest.terms import embedding_text, record_of
 from wellworn.jobs.queue import JOB, job_from, job_problem, put_job, readable_jobs
 from wellworn.learning.records import learning_problem
 from wellworn.models.port import Embedder
 from wellworn.ops.files import free_name, scratch, take_place
-from wellworn.ops.lines import checked_id, is_unit_or_zero, settled
+from wellworn.ops.lines import checked, is_unit_or_zero, settled
 from wellworn.ops.reembed import model_of
 from wellworn.search.mapped import IndexFiles
 from wellworn.store.events import EVENT
@@ -66,12 +63,10 @@ from wellworn.store.values import EmbeddingModel, IndexRecord, Record, RecordFil
 SAMPLE = 200
 """How many vectors are made again to compare, where making them costs time or money."""
 UNKNOWN = 1_000_000
-OF_A_TURN = int(Trait.TURN | Trait.ASKS | Trait.REACTS)
 _QUICK = ("static:", "hash")
 _DIFFERENCE = 0.15
 """How far two vectors of the same text may be apart: providers do not answer with the same bits every time."""
 ACYCLIC_TYPES = ("supersedes", "derived_from")
-VOCABULARY = {"kind": KINDS, "state": STATES, "trust": ("trusted", "untrusted"), "layer": LAYERS}
 
 _Page = Sequence[tuple[int, Entry]]
 _Stored = dict[int, tuple[IndexRecord | None, Vector | None]]
@@ -172,7 +167,7 @@ class _Examination:
                 problem = f"cannot be read ({error}); run `wellworn doctor --repair`, or restore a backup"
                 self._add("readable", "the file", problem)
         for type_, edges in self._edges.items():
-            self._flaws += check_cycles(edges, type_)
+            self._flaws += check_cycle(edges, type_)
         for row, problem in self._store.damaged().items():
             self._add("readable", row, f"cannot be read: {problem}", repairable=True)
         return Report(flaws=[*dict.fromkeys(self._flaws)], checked=self._checked)
@@ -305,33 +300,15 @@ def _record_problem(record: Record) -> tuple[str, str, bool] | None:
 def _entry_problems(entry: Entry) -> Iterator[tuple[str, str]]:
     """What the fields of an entry tell and no repair can mend."""
     try:
-        checked_id(entry.id)
-    except InvalidInput:
-        yield "id", "the id is not a UUID in its usual spelling"
-    named = entry.partition.tenant and entry.partition.layer_id
-    numbers = all(isinstance(number, int) and number >= 0 for number in entry.turn_refs)
-    counters = (entry.repeats, entry.usage_count, entry.success_count, entry.failure_count)
-    sure = isinstance(entry.confidence, int | float) and 0 <= entry.confidence <= 1
-    moments = (entry.at, entry.created_at, entry.updated_at, entry.valid_from, entry.valid_to)
-    zoned = all(moment is None or moment.tzinfo is not None for moment in moments)
-    ends = entry.valid_to is None or not zoned or entry.valid_to > entry.valid_from
-    rules = [
-        ("required", entry.text.strip(), "the text is empty"),
-        ("required", named, "the tenant or the id of its layer is empty"),
-        ("lists", _well_formed_tags(entry), "the tags are not distinct texts"),
-        ("lists", numbers, "the turn references are not turn numbers"),
-        ("lists", min(counters) >= 0, "a counter is negative"),
-        ("times", zoned, "a time has no zone"),
-        ("times", not zoned or entry.created_at <= entry.updated_at, "it was updated before it was created"),
-        ("times", ends, "its validity ends before it begins"),
-        ("confidence", sure, f"the confidence {entry.confidence!r} is not from 0 to 1"),
-        *(
-            ("vocabulary", getattr(entry, name) in known, f"{getattr(entry, name)!r} is not a {name}")
-            for name, known in VOCABULARY.items()
-        ),
-        ("superseded", entry.state != "superseded" or entry.valid_to, "it is superseded and has no end of validity"),
-    ]
-    yield from ((check, problem) for check, holds, problem in rules if not holds)
+        checked(from_plain(Entry, to_plain(entry)))
+    except ValueError as error:
+        yield "value", str(error)
+    if entry.created_at > entry.updated_at:
+        yield "times", "it was updated before it was created"
+    if entry.valid_to is not None and entry.valid_to <= entry.valid_from:
+        yield "times", "its validity ends before it begins"
+    if entry.state == "superseded" and entry.valid_to is None:
+        yield "superseded", "it is superseded and has no end of validity"
 
 
 def _well_formed_tags(entry: Entry) -> bool:
@@ -339,15 +316,12 @@ def _well_formed_tags(entry: Entry) -> bool:
     return isinstance(tags, list) and all(isinstance(tag, str) for tag in tags) and len(set(tags)) == len(tags)
 
 
-def _index_problem(entry: Entry, stored: IndexRecord | None, *, told_by_rules: int = OF_A_TURN) -> str | None:
-    """What is wrong with an index record. Whether it is a turn, and only asks or reacts, may have been told by the rules of
-    an older release: that is no flaw, and is told anew when the entry is repaired."""
+def _index_problem(entry: Entry, stored: IndexRecord | None) -> str | None:
     if not _well_formed_tags(entry):
         return None  # said already; there is no record to compare with
     if stored is None:
         return "it has no index record, so words do not find it"
     right = record_of(entry)
-    right = altered(right, traits=(right.traits & ~told_by_rules) | (stored.traits & told_by_rules))
     same = all(np.array_equal(getattr(stored, f.name), getattr(right, f.name)) for f in fields(stored))
     return None if same else "the index record is not the one its text gives"
 
@@ -379,24 +353,17 @@ def _session_problem(head: SessionHead, turns: Sequence[Turn]) -> str | None:
     return f"{head.reflected} turns count as reflected on, {said} were said"
 
 
-def check_cycles(edges: Sequence[tuple[str, str]], type_: str) -> Iterator[Flaw]:
-    """One flaw for each edge that closes a circle, found by depth-first search with three colours."""
-    follows: dict[str, list[str]] = {}
+def check_cycle(edges: Iterable[tuple[str, str]], type_: str) -> Iterator[Flaw]:
+    """The first circle that the edges make, if they make one."""
+    sorter: TopologicalSorter[str] = TopologicalSorter()
     for source, target in edges:
-        follows.setdefault(source, []).append(target)
-    finished: set[str] = set()
-    for start in follows:
-        path = {} if start in finished else {start: list(follows[start])}  # entry → where it still leads
-        while path:
-            name, targets = next(reversed(path.items()))
-            if not targets:
-                del path[name]
-                finished.add(name)
-            elif (target := targets.pop()) in path:
-                problem = f"following {type_!r} from {target} leads back to it"
-                yield Flaw(check="cycle", subject=name, problem=problem, repairable=False)
-            elif target not in finished:
-                path[target] = list(follows.get(target, ()))
+        sorter.add(target, source)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        circle = error.args[1]
+        problem = f"following {type_!r} leads back to it: {' → '.join(circle)}"
+        yield Flaw(check="cycle", subject=circle[0], problem=problem, repairable=False)
 
 
 def _can_embed(store: Store, embedder: Embedder | None) -> bool:
@@ -442,11 +409,7 @@ def _rebuild(store: Store, embedder: Embedder | None, partition: Partition, page
         lacking += _misplaced(embedder, page, stored, 1 if embedder.name.startswith(_QUICK) else PAGE)
         made = embedder.embed([embedding_text(entry) for _, entry in lacking])  # outside any transaction
         vectors = {no: vector for (no, _), vector in zip(lacking, made, strict=True)}
-    indexes = {
-        no: record_of(entry)
-        for no, entry in page
-        if _index_problem(entry, stored.get(no, (None, None))[0], told_by_rules=0)
-    }
+    indexes = {no: record_of(entry) for no, entry in page if _index_problem(entry, stored.get(no, (None, None))[0])}
     wrong = [(no, entry) for no, entry in page if no in vectors or no in indexes or settled(entry) != entry]
     if not wrong:
         return

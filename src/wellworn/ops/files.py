@@ -147,9 +147,9 @@ def files_in(root: Path, *suffixes: str) -> list[Path]:
     return sorted(found)
 
 
-def open_plain(path: Path) -> BinaryIO:
+def open_plain(path: Path, *, follow: bool = True) -> BinaryIO:
     """A plain file to read. A named pipe or a device is refused: reading one may never end."""
-    handle = os.open(path, os.O_RDONLY | _NO_WAIT | _BINARY)
+    handle = os.open(path, os.O_RDONLY | _NO_WAIT | _BINARY | (0 if follow else _NO_FOLLOW))
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise TransferError(f"cannot read {path}: it is not a plain file")
@@ -161,18 +161,15 @@ def read_text(path: Path) -> str:
     if path.is_symlink():
         raise TransferError(f"{path} is a symbolic link; put the files themselves in the folder")
     try:
-        handle = os.open(path, os.O_RDONLY | _NO_FOLLOW | _NO_WAIT | _BINARY)
-        with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise TransferError(f"{path} is not a plain file")
+        with open_plain(path, follow=False) as file:
             content = file.read(MAX_FILE_BYTES + 1)
-        if len(content) > MAX_FILE_BYTES:
-            raise TransferError(f"{path} has more than {MAX_FILE_BYTES:,} bytes")
         text = content.decode()
     except OSError as error:
         raise TransferError(f"cannot read {path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise TransferError(f"{path} is not UTF-8 text: byte {error.start} cannot be read") from None
+    if len(content) > MAX_FILE_BYTES:
+        raise TransferError(f"{path} has more than {MAX_FILE_BYTES:,} bytes")
     if "\x00" in text:
         raise TransferError(f"{path} has a NUL character at position {text.index(chr(0))}")
     return text

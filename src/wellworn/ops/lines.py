@@ -82,7 +82,7 @@ def _prepared(type_: type[Any], data: object, complete: bool) -> Plain:
         raise ValueError(f"holds a {type(data).__name__} where named fields belong")
     renamed = {"shelf": "partition"}  # up to version 2
     if type_ is SessionHead:
-        renamed["session_id"] = "id"  # see `plain_session`
+        renamed["session_id"] = "id"  # up to version 2, too
     values: Plain = {renamed.get(key) or key: value for key, value in data.items()}
     names = [f.name for f in fields(type_)]
     unknown = sorted(str(key) for key in values.keys() - set(names))
@@ -109,11 +109,6 @@ def checked(value: T) -> T:
 def settled(entry: Entry) -> Entry:
     """The entry with the token count and content hash that belong to its text."""
     return replace(entry, token_count=count_tokens(entry.text), content_hash=content_hash(entry))
-
-
-def plain_session(head: SessionHead) -> Plain:
-    values: Plain = to_plain(head)
-    return {"session_id" if name == "id" else name: value for name, value in values.items()}
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------

@@ -5,9 +5,7 @@
 
 Entries and links make the round trip; raw turns, old versions and vectors are in the JSONL export only. Of the two
 lists of links the outgoing one is read, the incoming one is for readers; a link to an entry that is not in the folder
-is left out. An entry that is in the store already stays as it is there. Any other Markdown file is a note, remembered
-into the scope of the load: cut where its headings are, with the headings in the title of each piece and foreign front
-matter as metadata.
+is left out. An entry that is in the store already stays as it is there. Other notes are for `wellworn import obsidian`.
 
 Between two `---` lines stands a YAML mapping, then the body. One line end after the body belongs to the file, not to
 the body: editors add it when it is missing. Everything else, `---` lines and foreign line ends included, is the body's.
@@ -17,22 +15,19 @@ Only plain YAML data is read: no tags that make objects, no aliases (they can gr
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
-from datetime import UTC, datetime
+from dataclasses import MISSING, fields, replace
+from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import InvalidInput, ScopeError, TransferError
+from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.core.lazy import regex
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Link, Partition, Progress, Scope, unwatched
 from wellworn.ingest.remember import Writer
-from wellworn.ingest.validate import Draft, check
 from wellworn.ops.bundle import Bundle, Loaded, Written, admit, coherent
 from wellworn.ops.files import files_in, folder_beside, read_text
 from wellworn.ops.lines import checked_id, value_of
@@ -47,22 +42,9 @@ else:  # the same in C, several times as fast
 VERSION = 1
 MARK = "wellworn"
 """The key of the front matter that says that a file is an entry, with the version."""
-_OUR_NAME = regex(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.md")
-_LEFT_OUT: dict[str, Any] = {  # fields a file does not show while they have this value
-    "title": "",
-    "tags": [],
-    "speaker": None,
-    "session_id": None,
-    "turn_refs": [],
-    "thread": None,
-    "position": None,
-    "repeats": 0,
-    "usage_count": 0,
-    "success_count": 0,
-    "failure_count": 0,
-    "valid_to": None,
-    "metadata": {},
-}
+_EMPTY = {one.name: one.default for one in fields(Entry) if not one.default}
+_EMPTY |= {one.name: one.default_factory() for one in fields(Entry) if one.default_factory is not MISSING}
+"""What a field is that a file does not show."""
 MAX_DEPTH = 100
 
 _FRONT = regex(r"\A\ufeff?---[ \t]*\r?\n(?P<yaml>(?:.*?\n)??)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
@@ -159,7 +141,7 @@ def file_of(entry: Entry, links: Sequence[Link]) -> str:
     """The content of an entry's file."""
     values = to_plain(entry)
     text, evidence, _ = values.pop("text"), values.pop("evidence"), values.pop("content_hash")
-    shown = {key: value for key, value in values.items() if key not in _LEFT_OUT or value != _LEFT_OUT[key]}
+    shown = {key: value for key, value in values.items() if key not in _EMPTY or value != _EMPTY[key]}
     front = {MARK: VERSION, **shown} | ({"evidence": evidence} if evidence != text else {})
     outgoing = [_plain_end(link, "target") for link in links if link.source == entry.id]
     incoming = [_plain_end(link, "source") for link in links if link.target == entry.id]
@@ -252,94 +234,34 @@ def _name_of(entry: Entry) -> str | None:
 # -- reading -----------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class _Found:
-    """What the files of a folder hold."""
-
-    entries: dict[str, Entry] = field(default_factory=dict)
-    links: list[Link] = field(default_factory=list)
-    notes: dict[str, Draft] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-
-    def bundle(self, root: Path) -> Bundle:
-        links = [link for link in self.links if link.target in self.entries]
-        return coherent(Bundle(entries=[*self.entries.values()], links=links), where=str(root))
-
-
 def load_folder(
     store: Store, writer: Writer, root: Path, *, scope: Scope | None = None, progress: Progress = unwatched
 ) -> Loaded:
-    """Take a folder into the store. Every file is read and checked before anything is written; one that cannot be read
-    is left out and named in `problems`.
-
-    Entries come first, in one transaction; then the notes, as `remember_many` would write them.
-    """
-    found = _read(root, scope, writer.clock())
-    if found.notes and scope is None:
-        name = next(iter(found.notes))
-        raise ScopeError("scope", f"{name} is a note without a home", "give a scope to load notes into")
-    here = store.get(None if scope is None else scope.partitions(), [*found.entries])
-    found.problems += [
-        f"entry {id} is here with another text, and stays as it is: change it with `wellworn edit`"
-        for id, entry in here.items()
-        if entry.text != found.entries[id].text
-    ]
-    loaded = admit(found.bundle(root), store, writer, scope=scope, progress=progress)
-    if scope is not None and found.notes:
-        ids = writer.remember(list(found.notes.values()), scope=scope, progress=progress)
-        loaded = _with_notes(loaded, Counter(ids), store.get([scope.home()], list(dict.fromkeys(ids))))
-    return replace(loaded, problems=(*found.problems, *loaded.problems))
-
-
-def _read(root: Path, scope: Scope | None, now: datetime) -> _Found:
-    found = _Found()
+    """Take the entries of a folder into the store. Every file is read and checked before anything is written; one that is
+    no entry is left out and named in `problems`."""
+    entries: dict[str, Entry] = {}
+    links: list[Link] = []
+    problems: list[str] = []
     for path in files_in(root, ".md"):
         try:
-            _read_file(found, path)
-            if scope is not None and (note := found.notes.get(str(path))):
-                check(note, scope, now)
-        except ScopeError:
-            raise
-        except InvalidInput as error:
-            del found.notes[str(path)]
-            found.problems.append(f"{path}: {error}")
+            front, body = split(read_text(path), str(path))
+            if front is None or _mark(front) is None:
+                raise TransferError(f"{path} is no entry of an export: `wellworn import obsidian` takes over notes")
+            entry, outgoing = entry_in(front, body, str(path))
+            coherent(Bundle(entries=[entry]), where=str(path))
+            if entry.id in entries:
+                raise TransferError(f"{path}: entry {entry.id} is there twice")
         except TransferError as error:
-            found.problems.append(str(error))
-    return found
-
-
-def _read_file(found: _Found, path: Path) -> None:
-    content = read_text(path)
-    front, body = split(content, str(path))
-    if front is not None and _mark(front) is not None:
-        entry, links = entry_in(front, body, str(path))
-        coherent(Bundle(entries=[entry]), where=str(path))
-        if entry.id in found.entries:
-            raise TransferError(f"{path}: entry {entry.id} is there twice")
-        found.entries[entry.id] = entry
-        found.links += links
-    elif _OUR_NAME.fullmatch(path.name):
-        raise TransferError(f"{path}: the front matter is damaged: the file has the name of an entry and is none")
-    elif body.strip():
-        found.notes[str(path)] = note_in(front or {}, body, path.stem)
-
-
-def note_in(front: Mapping[str, Any], body: str, stem: str) -> Draft:
-    """Someone else's Markdown as a draft: of its front matter, title and tags are understood, the rest is metadata."""
-    tags = front.get("tags") or []
-    if isinstance(tags, str):
-        tags = tags.split(",")
-    named = [str(tag).strip().removeprefix("#") for tag in (tags if isinstance(tags, list) else [tags])]
-    return Draft(
-        text=body.removesuffix("\r"),  # of the line end that is the file's
-        title=str(front.get("title") or stem),
-        tags=[tag for tag in named if tag],
-        source="import",
-        metadata={str(key): value for key, value in front.items() if key not in ("title", "tags")},
-    )
-
-
-def _with_notes(loaded: Loaded, seen: Counter[str], stored: Mapping[str, Entry]) -> Loaded:
-    """The receipt with the notes' entries: one that was repeated more often than now had been there before."""
-    new = sum(stored[entry_id].repeats < times for entry_id, times in seen.items() if entry_id in stored)
-    return replace(loaded, entries=loaded.entries + new, skipped=loaded.skipped + len(seen) - new)
+            problems.append(str(error))
+            continue
+        entries[entry.id] = entry
+        links += outgoing
+    problems += [
+        f"entry {id} is here with another text, and stays as it is: change it with `wellworn edit`"
+        for id, entry in store.get(None if scope is None else scope.partitions(), [*entries]).items()
+        if entry.text != entries[id].text
+    ]
+    links = [link for link in links if link.target in entries]
+    bundle = coherent(Bundle(entries=[*entries.values()], links=links), where=str(root))
+    loaded = admit(bundle, store, writer, scope=scope, progress=progress)
+    return replace(loaded, problems=(*problems, *loaded.problems))

@@ -10,6 +10,7 @@ import json
 import zipfile
 import zlib
 from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,7 +24,7 @@ from wellworn.core.lazy import regex
 from wellworn.ingest.terms import text_hash
 from wellworn.ingest.validate import Draft, TimeLike, as_time
 from wellworn.ops.files import files_in, open_plain, read_text
-from wellworn.ops.markdown import note_in, split
+from wellworn.ops.markdown import split
 
 MAX_BYTES = 4_000_000_000
 _WORDS = ("content", "text", "memory", "data")
@@ -62,9 +63,6 @@ class ThereDialogue:
     turns: Sequence[ThereTurn]
     at: TimeLike = None
     owner: str | None = None
-    silent: str = ""
-    """The id of an agent until something is said, where what was said first tells it from others of its name: all these
-    ids begin alike, up to a dash. Ids of memories that go with the dialogue begin with its id and a slash."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -414,55 +412,41 @@ _OF_LETTA = ("agents", "messages", "core_memory", "archival_memory", "blocks")
 @_from("*.af", "*.json", "*.jsonl")
 def read_letta(documents: Iterator[Any]) -> Iterator[Record]:
     """A Letta agent file (`.af`): memory blocks and dialogue; or a list of archival passages."""
-    agents: dict[str, list[Record]] = {}
-    names: dict[str, str] = {}
     for document in documents:
         if not isinstance(document, Mapping) or document.keys().isdisjoint(_OF_LETTA):
             yield from map(_passage, _listed(document, where="Letta (an agent file or passages)", own=("text",)))
             continue
         shared = {str(block.get("id")): block for block in _listed(document.get("blocks", []), where="Letta")}
-        for agent in _listed(document, "agents", where="Letta") if "agents" in document else [document]:
-            id, records = _letta_agent(agent, shared)
-            agents.setdefault(id, []).extend(records)
-            names[id] = str(agent.get("name") or agent.get("id"))
-    for id, records in agents.items():
-        owner = names[id] if [*names.values()].count(names[id]) == 1 else f"{names[id]} ({id})"
-        yield from (one if isinstance(one, Skipped) else replace(one, owner=owner) for one in records)
+        agents = _listed(document, "agents", where="Letta") if "agents" in document else [document]
+        names = Counter(str(agent.get("name")) for agent in agents)
+        for agent in agents:
+            name = str(agent.get("name"))
+            yield from _letta_agent(name if names[name] == 1 else f"{name} ({agent.get('id')})", agent, shared)
 
 
-def _letta_agent(agent: Plain, shared: Mapping[str, Plain]) -> tuple[str, list[Record]]:
-    """An agent's id and records. Letta counts ids from 0 in each file, so an agent is known by its name and by when it was
-    made, or by what was said first; and a message by its words."""
-    name, turns, records = str(agent.get("id") or agent.get("name")), list[ThereTurn](), list[Record]()
+def _letta_agent(name: str, agent: Plain, shared: Mapping[str, Plain]) -> Iterator[Record]:
+    """Letta counts ids from 0 in each file, so an agent is known by its name, and a message by its words."""
+    turns: list[ThereTurn] = []
     for number, message in enumerate(_listed(agent.get("messages") or [], where="Letta")):
         role, text = message.get("role"), _letta_text(message)
         if role in ("user", "assistant") and text.strip():
             turns.append(ThereTurn(id="", role=role, text=text, at=_time(message.get("created_at"))))
         else:
             why = f"a message of the {role} without words to a person"
-            records.append(Skipped(where=f"{name}/{message.get('id') or number}", why=why))
-    called, made = str(agent.get("name")), agent.get("created_at")
-    silent = _agent_id(called, name)
-    own = _agent_id(called, made or f"{turns[0].at} {turns[0].text}") if made or turns else silent
+            yield Skipped(where=f"{name}/{message.get('id') or number}", why=why)
     listed = agent.get("core_memory") or [shared[id] for id in _tags(agent.get("block_ids")) if id in shared]
     for block in _listed(listed, where="Letta"):
         label, text = str(block.get("label")), str(block.get("value") or "")
         if label == "persona":
-            records.append(Skipped(where=f"{name}/{label}", why="what the agent is told about itself"))
+            yield Skipped(where=f"{name}/{label}", why="what the agent is told about itself")
             continue
         draft = Draft(text=text, title=label, at=_time(block.get("updated_at")))
-        records.append(ThereMemory(id=f"{own}/{label}", draft=draft))
+        yield ThereMemory(id=f"{name}/{label}", draft=draft, owner=name)
     for passage in _listed(agent.get("archival_memory") or [], where="Letta"):
         one = _passage(passage)
-        records.append(replace(one, id=f"{own}/{one.id}"))
-    if turns or any(isinstance(one, ThereMemory) for one in records):
-        records.append(ThereDialogue(id=own, turns=turns, at=_time(made), silent="" if made else silent))
-    return own, records
-
-
-def _agent_id(name: str, since: object) -> str:
-    """The id of an agent of Letta, from its name and when it was made, what was said first, or its id in the file."""
-    return f"{text_hash(name)[:8]}-{text_hash(str(since))[:16]}"
+        yield replace(one, id=f"{name}/{one.id}", owner=name)
+    if turns:
+        yield ThereDialogue(id=name, turns=turns, at=_time(agent.get("created_at")), owner=name)
 
 
 def _passage(passage: Plain) -> ThereMemory:
@@ -507,12 +491,19 @@ def read_notes(path: Path) -> Iterator[Record]:
         except TransferError as error:
             yield Skipped(where=name, why=str(error).removeprefix(f"{name}: ").removeprefix(f"{file} "))
             continue
-        note = note_in(front or {}, body, file.stem)
         if not body.strip():
             yield Skipped(where=name, why="an empty note")
             continue
-        times = [_time(str(value)) for key in ("created", "date") if (value := (front or {}).get(key))]
-        draft = Draft(text=note.text, title=note.title, tags=note.tags, at=next((one for one in times if one), None))
+        about = front or {}
+        tags = about.get("tags") or []
+        tags = tags.split(",") if isinstance(tags, str) else tags if isinstance(tags, list) else [tags]
+        draft = Draft(
+            text=body.removesuffix("\r"),  # of the line end that is the file's
+            title=str(about.get("title") or file.stem),
+            tags=[said for tag in tags if (said := str(tag).strip().removeprefix("#"))],
+            at=next((at for key in ("created", "date") if (at := _time(str(about.get(key))))), None),
+            metadata={str(key): value for key, value in about.items() if key not in ("title", "tags")},
+        )
         yield ThereMemory(id=f"{path.resolve().name}:{name}", draft=draft)
 
 

@@ -1,4 +1,4 @@
-"""Export and import by format: `jsonl`, one lossless file, or `markdown`, a folder for people.
+"""Export and import: one lossless file of JSON lines, or a Markdown folder for people (see `markdown`).
 
 A load into a scope writes nothing outside of it: entries of partitions that the scope sees return to them, all others go
 to its home partition, with their ids where those are free and new ones where not.
@@ -17,19 +17,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from wellworn.core.clock import EPOCH, Clock
+from wellworn.core.clock import Clock
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import EmbedderMismatch, InvalidInput, StoreCorrupt, TransferError
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Link, Partition, Progress, Scope, unwatched
 from wellworn.ingest.remember import Writer
-from wellworn.ingest.validate import shown
 from wellworn.learning.records import OUTCOME, POLICY, RECALL
 from wellworn.ops import lines as json_lines
+from wellworn.ops.backup import place_of
 from wellworn.ops.bundle import Bundle, Loaded, Written, admit, coherent
 from wellworn.ops.files import beside, open_plain, scratch
 from wellworn.ops.markdown import export_folder, load_folder
@@ -37,16 +37,13 @@ from wellworn.store.events import EVENT
 from wellworn.store.port import EmbeddingModel, Record, RecordFilter, Replaced, SessionHead, Store, StoreReader
 from wellworn.store.sqlite import SqliteStore
 
-__all__ = ["FORMATS", "Loaded", "Written", "export_to", "load_from"]
-
-FORMATS = ("jsonl", "markdown")
+__all__ = ["Loaded", "Written", "export_to", "load_from"]
 
 
 def export_to(
     store: Store,
     path: Path,
     *,
-    format: str | None,
     scope: Scope | None,
     vectors: bool,
     clock: Clock,
@@ -55,9 +52,11 @@ def export_to(
 ) -> Written:
     """Write the whole store, a tenant (a scope without a layer) or the partitions a scope sees, to a file or folder.
 
-    Without a format, a name that ends in `.jsonl` is a JSONL file, and a name without an ending a Markdown folder.
+    A name that ends in `.jsonl` is a JSONL file, and a name without an ending a Markdown folder.
     """
-    chosen, now = _checked_format(format) or _format_of(path), clock()
+    now, in_lines = clock(), path.suffix == ".jsonl"
+    if path.suffix and not in_lines and not path.is_dir():  # `backup.json` is hardly meant to become a folder
+        raise InvalidInput("path", f"{path.name!r} does not tell the format", "end it in .jsonl, or name a folder")
     if store.encrypted and not plain:
         problem = "this store is encrypted and an export would not be"
         raise InvalidInput("plain", problem, "make a backup, or say plain=True (--plain)")
@@ -66,7 +65,7 @@ def export_to(
         with store.snapshot() as reader:  # others may write meanwhile
             seen = frozenset(reader.covered(scope))
             partitions = [partition for partition in reader.partitions() if partition in seen]
-            if chosen == "jsonl":
+            if in_lines:
                 done = export_file(reader, path, partitions=partitions, vectors=vectors, now=now, progress=progress)
             else:
                 done = export_folder(reader, path, partitions=partitions, progress=progress)
@@ -95,18 +94,14 @@ def load_from(
     path: Path,
     *,
     relearn: Callable[[str], None],
-    format: str | None,
     scope: Scope | None,
     progress: Progress = unwatched,
 ) -> Loaded:
-    """Read an export, or a folder of notes, into the store; without a format, a folder is Markdown. The learning log that
-    came with it is learned again."""
+    """Read an export into the store: a file, or a folder of Markdown. The learning log that came with it is learned
+    again."""
     if not path.exists():
         raise TransferError(f"there is no {path} to load")
-    chosen = _checked_format(format) or ("markdown" if path.is_dir() else "jsonl")
-    if path.is_dir() != (chosen == "markdown"):
-        raise TransferError(f"{path} is not a {'folder' if chosen == 'markdown' else 'file'}, as {chosen} needs")
-    if chosen == "markdown":
+    if path.is_dir():
         return load_folder(store, writer, path, scope=scope, progress=progress)
     bundle = read_file(path)
     loaded = admit(bundle, store, writer, scope=scope, progress=progress)
@@ -114,20 +109,6 @@ def load_from(
     for tenant in sorted(learned if scope is None else learned & {scope.tenant}):
         relearn(tenant)
     return loaded
-
-
-def _format_of(path: Path) -> str:
-    if path.suffix == ".jsonl":
-        return "jsonl"
-    if path.suffix and not path.is_dir():  # `backup.json` is hardly meant to become a folder
-        raise InvalidInput("path", f"{path.name!r} does not tell the format", "end it in .jsonl, or name the format")
-    return "markdown"
-
-
-def _checked_format(format: str | None) -> str | None:
-    if format is not None and (not isinstance(format, str) or format not in FORMATS):
-        raise InvalidInput("format", f"{shown(format)} is not a format", f"use {' or '.join(FORMATS)}")
-    return format
 
 
 # -- moving to another engine ------------------------------------------------------------------------------------------
@@ -138,14 +119,9 @@ _NOT_COPIED = frozenset({RECALL, OUTCOME, POLICY, "index_file"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moved:
+class Moved(Loaded):
     """What a move brought, and the hash of the lines that are in both stores now."""
 
-    entries: int
-    skipped: int
-    links: int
-    turns: int
-    versions: int
     records: int
     lines: int
     sha256: str
@@ -163,7 +139,7 @@ def move(
 ) -> Moved:
     """Copy everything of one store into another, whose writer is given; `plain` lets that of an encrypted store pass through a
     plain temporary file."""
-    if _place_of(source) == _place_of(target):
+    if place_of(source) == place_of(target):
         raise InvalidInput("target", f"{target.location!r} is the source itself", "name another store")
     vectors, there = source.model(), target.model()
     if vectors is not None and there is not None and vectors.key != there.key:
@@ -174,9 +150,7 @@ def move(
         return lambda done, total: progress(number * total + done, 4 * total)
 
     def exported(store: Store, path: Path, number: int, plain: bool) -> list[bytes]:
-        export_to(
-            store, path, format="jsonl", scope=None, vectors=True, clock=clock, plain=plain, progress=part(number)
-        )
+        export_to(store, path, scope=None, vectors=True, clock=clock, plain=plain, progress=part(number))
         with path.open("rb") as file:
             lines = file.readlines()[1:-1]  # without the header and the seal, which hold times and counts
         return sorted(hashlib.sha256(line).digest() for line in lines)
@@ -190,7 +164,7 @@ def move(
                 "changed since they were copied, or it is another memory; move into a store that is empty"
             )
         path = Path(folder) / "source.jsonl"
-        loaded: Loaded = load_from(target, writer, path, relearn=relearn, format="jsonl", scope=None, progress=part(2))
+        loaded: Loaded = load_from(target, writer, path, relearn=relearn, scope=None, progress=part(2))
         records = _copy_records(source, target)
         missing = {*wanted} - {*exported(target, Path(folder) / "target.jsonl", 3, True)}
     if missing:
@@ -198,33 +172,15 @@ def move(
             f"{len(missing):,} of {len(wanted):,} lines of {source.location} are not in {target.location}: they were there "
             "already in another form, or changed meanwhile; move into a store that is empty"
         )
-    return Moved(
-        entries=loaded.entries,
-        skipped=loaded.skipped,
-        links=loaded.links,
-        turns=loaded.turns,
-        versions=loaded.versions,
-        records=records,
-        lines=len(wanted),
-        sha256=hashlib.sha256(b"".join(wanted)).hexdigest(),
-    )
+    sha256 = hashlib.sha256(b"".join(wanted)).hexdigest()
+    return Moved(**vars(loaded), records=records, lines=len(wanted), sha256=sha256)
 
 
 def _foreign_records(source: Store, target: Store) -> int:
-    """Audit events that only the target has, and records with a key that are newer there or not in the source at all."""
-    events, keyed = set(), {}
-    for one in _records(source):
-        if one.key:
-            keyed[_name_of(one)] = one.updated_at
-        elif one.kind == EVENT:
-            events.add(_digest(one))
-    foreign = 0
-    for one in _records(target):
-        if one.key:
-            foreign += keyed.get(_name_of(one), EPOCH) < one.updated_at
-        elif one.kind == EVENT and one.state not in ("load", "relearn"):  # a move leaves these itself
-            foreign += _digest(one) not in events
-    return foreign
+    """How many records the target has that the source does not have in this state, but for those that a move leaves."""
+    there = Counter(map(_digest, _records(source)))
+    left = (one for one in _records(target) if not (one.kind == EVENT and one.state in ("load", "relearn")))
+    return (Counter(map(_digest, left)) - there).total()
 
 
 def _copy_records(source: Store, target: Store) -> int:
@@ -249,16 +205,8 @@ def _records(store: Store) -> Iterator[Record]:
     return (record for record in every if record.kind not in _NOT_COPIED and not record.rows)
 
 
-def _name_of(record: Record) -> tuple[str, Partition | None, str, str]:
-    return record.tenant, record.partition, record.kind, record.key
-
-
 def _digest(record: Record) -> bytes:
     return hashlib.sha256(json.dumps(to_plain(replace(record, no=0)), sort_keys=True).encode()).digest()
-
-
-def _place_of(store: Store) -> str:
-    return str(store.path) if isinstance(store, SqliteStore) else store.location
 
 
 # -- the lossless file -------------------------------------------------------------------------------------------------
@@ -269,16 +217,16 @@ def _place_of(store: Store) -> str:
 #     {"type": "entry", …every field…, "vector": "<base64 of little-endian float32>" | null}
 #     {"type": "replaced", "entry": {…an older state…}, "change": "edited", "changed_at": "…"}
 #     {"type": "turn", "partition": {…}, "session_id": "…", "number": 0, …}
-#     {"type": "session", "partition": {…}, "session_id": "…", "turns": 1, "reflected": 0, …}
+#     {"type": "session", "partition": {…}, "id": "…", "turns": 1, "reflected": 0, …}
 #     {"type": "link", "link": {"source": "…", "target": "…", "type": "supports", …}}
 #     {"type": "recall" | "outcome" | "tenant", …} the learning log: see `lines`
 #     {"type": "end", "lines": <lines before this one>, "sha256": "<hash of all bytes before this line>"}
 #
-# The file appears under its name only when it is whole. A load checks the seal, then every line, before anything is
-# written, and holds the whole content in memory. Files of version 1 (no learning log) and 2 (another word for partition)
-# are read too. The audit log, jobs, records and model calls are the store's own and stay there.
+# The file appears under its name only when it is whole. A load checks every line and the seal before anything is
+# written, and holds the whole content in memory. Files of version 2 (another word for partition), which release 0.1 wrote, are
+# read too. The audit log, jobs, records and model calls are the store's own and stay there.
 
-VERSION = 3
+VERSION, VERSIONS = 3, (2, 3)
 MAX_LINE_BYTES = 32_000_000
 
 
@@ -304,7 +252,7 @@ class _Sealed:
         except TransferError:
             self.left_out += 1
             return False
-        self.write(type_, {"type": type_, **values, **more})
+        self.write(type_, {"type": type_, **({type_: values} if kind is Link else values), **more})
         return True
 
     def write(self, type_: str, values: dict[str, Any]) -> None:
@@ -315,7 +263,7 @@ class _Sealed:
         self.lines[type_] = self.lines.get(type_, 0) + 1
 
     def seal(self) -> None:
-        self.write("end", {"type": "end", "lines": sum(self.lines.values()), "sha256": self._hash.hexdigest()})
+        self.write("end", _end(sum(self.lines.values()), self._hash.hexdigest()))
 
 
 def export_file(
@@ -331,11 +279,10 @@ def export_file(
     if path.is_dir():
         raise TransferError(f"{path} is a folder; name a file to export to, as in {path / 'memory.jsonl'}")
     model = store.model() if vectors else None
+    header = {"wellworn_export": VERSION, "created_at": now.astimezone(UTC).isoformat(), "model": to_plain(model)}
     with beside(path) as file:
         out = _Sealed(file)
-        header_model = None if model is None else to_plain(model)
-        made = now.astimezone(UTC).isoformat()
-        out.write("header", {"wellworn_export": VERSION, "created_at": made, "model": header_model})
+        out.write("header", header)
         ids = _write_entries(out, store, partitions, model, progress)
         _write_turns(out, store, partitions, ids)
         _write_links(out, store, ids)
@@ -360,19 +307,16 @@ def _write_entries(
     out: _Sealed, store: StoreReader, partitions: Sequence[Partition], model: EmbeddingModel | None, progress: Progress
 ) -> dict[str, None]:
     """Entries in row order, each followed by its older states; returns their ids in that order."""
-    total = store.counts(partitions)["entries"]
+    total, width = store.counts(partitions)["entries"], model.width if model else 0
     ids: dict[str, None] = {}
     for partition in partitions:
         for page in store.pages([partition]):
             stored = store.index_of([no for no, _ in page]) if model else {}
             for no, entry in page:
                 _, vector = stored.get(no, (None, None))
-                whole = vector is not None and model is not None and vector.shape == (model.width,)
-                numbers = (
-                    json_lines.float_bytes(vector)
-                    if vector is not None and whole and json_lines.is_unit_or_zero(vector)
-                    else None
-                )
+                if vector is not None and (vector.shape != (width,) or not json_lines.is_unit_or_zero(vector)):
+                    vector = None
+                numbers = None if vector is None else json_lines.float_bytes(vector)
                 if out.keep("entry", Entry, to_plain(entry), vector=to_plain(numbers)):
                     ids[entry.id] = None
                     for old in store.replaced(entry.id):
@@ -393,10 +337,7 @@ def _write_turns(out: _Sealed, store: StoreReader, partitions: Sequence[Partitio
                     said = turn.number + 1
             if said:
                 read = min(max(head.reflected, 0), said)
-                out.write(
-                    "session",
-                    {"type": "session", **json_lines.plain_session(replace(head, turns=said, reflected=read))},
-                )
+                out.write("session", {"type": "session", **to_plain(replace(head, turns=said, reflected=read))})
 
 
 def _write_links(out: _Sealed, store: StoreReader, ids: dict[str, None], size: int = 500) -> None:
@@ -406,41 +347,41 @@ def _write_links(out: _Sealed, store: StoreReader, ids: dict[str, None], size: i
         sources = set(ordered[start : start + size])
         for link in store.links(ordered[start : start + size]):
             if link.source in sources and link.target in ids and link.source != link.target:
-                out.keep("link", _LinkLine, {"link": to_plain(link)})
+                out.keep("link", Link, to_plain(link))
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Header:
-    """The first line, without the version."""
-
-    created_at: datetime
-    model: EmbeddingModel | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _LinkLine:
-    link: Link
-
-
-json_lines.RULES[_Header] = {"model": json_lines.or_none(json_lines.checked)}
-json_lines.RULES[_LinkLine] = {"link": json_lines.checked}
-
-
 def read_file(path: Path) -> Bundle:
-    """The content of an export: its seal checked first, then every value, then how they fit together."""
+    """The content of an export: every value and the seal are checked, then how the values fit together."""
     try:
         with open_plain(path) as file:
-            bundle = Bundle(model=_check_header(file, path))
-            _check_seal(file, path)
-            for number, line in _content(file, path):
-                where = f"{path}: line {number}"
-                _keep(bundle, _json_of(line, where), where)
+            return coherent(_content(file, path), where=str(path))
     except OSError as error:
         raise TransferError(f"cannot read {path}: {error.strerror or error}") from error
-    return coherent(bundle, where=str(path))
+
+
+def _content(file: BinaryIO, path: Path) -> Bundle:
+    """What stands between the first line and the last, which must count and hash everything before it."""
+    line = file.readline(MAX_LINE_BYTES)
+    bundle, hashed = Bundle(model=_model_in(line, path)), hashlib.sha256(line)
+    for number in count(2):
+        where, line = f"{path}: line {number}", file.readline(MAX_LINE_BYTES)
+        if not line.endswith(b"\n"):
+            raise TransferError(f"{path} is cut short: it does not end with an end line; export it again")
+        values = _json_of(line, where)
+        if isinstance(values, dict) and values.get("type") == "end":
+            if values == _end(number - 1, hashed.hexdigest()) and not file.read(1):
+                break
+            raise TransferError(f"{path} is damaged: its lines are not those that its end line states")
+        hashed.update(line)
+        _keep(bundle, values, where)
+    return bundle
+
+
+def _end(lines: int, sha256: str) -> dict[str, Any]:
+    return {"type": "end", "lines": lines, "sha256": sha256}
 
 
 _TYPES: Mapping[str, tuple[str, type[Any]]] = {
@@ -448,7 +389,7 @@ _TYPES: Mapping[str, tuple[str, type[Any]]] = {
     "replaced": ("replaced", Replaced),
     "turn": ("turns", json_lines.TurnLine),
     "session": ("sessions", SessionHead),
-    "link": ("links", _LinkLine),
+    "link": ("links", Link),
     "recall": ("recalls", json_lines.RecallLine),
     "outcome": ("outcomes", json_lines.OutcomeLine),
     "tenant": ("tenants", json_lines.TenantLine),
@@ -466,8 +407,8 @@ def _keep(bundle: Bundle, values: Any, where: str) -> None:
         return
     vector = values.pop("vector", None) if type_ == "entry" else None
     name, kind = _TYPES[type_]
-    value = json_lines.value_of(kind, values, where)
-    getattr(bundle, name).append(value.link if type_ == "link" else value)
+    value = json_lines.value_of(kind, values.get("link") if type_ == "link" else values, where)
+    getattr(bundle, name).append(value)
     if vector is not None:
         with json_lines.placed(f"{where}: vector"):
             if bundle.model is None:
@@ -475,51 +416,18 @@ def _keep(bundle: Bundle, values: Any, where: str) -> None:
             bundle.vectors[value.id] = json_lines.vector_of(vector, bundle.model.width)
 
 
-def _check_header(file: BinaryIO, path: Path) -> EmbeddingModel | None:
+def _model_in(line: bytes, path: Path) -> EmbeddingModel | None:
     """The model of the vectors, if the first line says that this is an export we can read."""
     where = f"{path}: line 1"
-    line = next(_lines(file, path), b"")
     values = _json_of(line, where) if b"_export" in line else {}
     named = [key for key in values if key.endswith("_export")] if isinstance(values, dict) else []
     if not named:
         raise TransferError(f"{path} is not a wellworn export: its first line has no 'wellworn_export'")
-    version = values.pop(named[0])  # the product had another name before version 3
-    if isinstance(version, bool) or version not in range(1, VERSION + 1):
-        raise TransferError(f"{path} is of export version {version}; this release reads up to version {VERSION}")
-    return json_lines.value_of(_Header, values, where).model
-
-
-def _check_seal(file: BinaryIO, path: Path) -> None:
-    """The last line must count and hash everything before it."""
-    hashed, count, last = hashlib.sha256(), 0, b""
-    for line in _lines(file, path):
-        hashed.update(last)
-        count += bool(last)
-        last = line
-    where = f"{path}: last line"
-    values = _json_of(last, where) if last.endswith(b"\n") else None
-    if not isinstance(values, dict) or values.get("type") != "end":
-        raise TransferError(f"{path} is cut short: it does not end with an end line; export it again")
-    if values != {"type": "end", "lines": count, "sha256": hashed.hexdigest()}:
-        raise TransferError(f"{path} is damaged: its lines do not have the hash that its end line states")
-
-
-def _lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    """Every line from the start, its line end included."""
-    file.seek(0)
-    while line := file.readline(MAX_LINE_BYTES + 1):
-        if len(line) > MAX_LINE_BYTES:
-            raise TransferError(f"{path} has a line of more than {MAX_LINE_BYTES:,} bytes")
-        yield line
-
-
-def _content(file: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines between the first and the last, numbered from 1 over the whole file."""
-    before: bytes | None = None
-    for number, line in enumerate(_lines(file, path)):
-        if before is not None and number > 1:
-            yield number, before
-        before = line
+    version = values[named[0]]  # the product had another name before version 3
+    if version not in VERSIONS:
+        raise TransferError(f"{path} is of export version {version}; this release reads versions 2 and {VERSION}")
+    model = values.get("model")
+    return None if model is None else json_lines.value_of(EmbeddingModel, model, where)
 
 
 def _json_of(line: bytes, where: str) -> Any:  # any JSON value

@@ -361,8 +361,8 @@ BESIDE_STORE: Mapping[str, str] = {
 def _plain_file(given: Given) -> Path:
     checked_progress(given.all["progress"])
     path = checked_path("path", given.all["path"])
-    if given.all["format"] not in (None, "jsonl") or path.is_dir():
-        raise InvalidInput("format", "a service writes and reads one file", "use a name that ends in .jsonl")
+    if path.is_dir():
+        raise InvalidInput("path", "a service writes and reads one file", "use a name that ends in .jsonl")
     return path
 
 
