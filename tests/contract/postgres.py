@@ -39,14 +39,8 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
         self._names = (f"store{number}" for number in count())
         options = ["-U", "postgres", "--auth=trust", "--encoding=utf8", "--no-sync", "--locale=C.UTF-8"]
-        subprocess.run(
-            [bin_ / "initdb", "-D", self._data, *options],
-            check=True,
-            user=self._user,
-            cwd=self.folder,
-            timeout=START_S,
-            capture_output=True,
-        )
+        initdb: list[str | Path] = [bin_ / "initdb", "-D", self._data, *options]
+        subprocess.run(initdb, check=True, user=self._user, cwd=self.folder, timeout=START_S, capture_output=True)
 
     def start(self) -> None:
         log = (self.folder / "log").open("ab")
@@ -81,16 +75,8 @@ class Server:
     def follow(self, primary: Server) -> None:
         """Begin anew as the standby of another server."""
         shutil.rmtree(self._data)
-        copy: list[str | Path] = [
-            self._bin / "pg_basebackup",
-            "-h",
-            primary.folder,
-            "-U",
-            "postgres",
-            "-D",
-            self._data,
-            "-R",
-        ]
+        copy: list[str | Path] = [self._bin / "pg_basebackup", "-U", "postgres", "-R", "-h", primary.folder]
+        copy += ["-D", self._data]
         subprocess.run(copy, check=True, user=self._user, cwd=self.folder, timeout=START_S, capture_output=True)
         self.start()
 

@@ -268,30 +268,6 @@ class StoreContract:
             tx.put_index([(no, four[3].index, None) for no in tx.rows(Selection(ids=["b"]))])
             assert there(tx) == ["-ba-", "--ab"]
 
-    def test_entries_of_a_transaction_are_neighbours_once_they_can_be(self, store: Store) -> None:
-        states = {"a": "active", "b": "flagged", "c": "superseded"}
-        like = make_index("x", near=(7, 0))
-        sure = {"a": 1, "b": 0.25, "c": 0.5}
-        three = [make_new_entry(id, state=states[id], index=like, confidence=sure[id]) for id in states]
-
-        def alike(tx: Tx) -> str:
-            return "".join(one.id for one in tx.neighbours(HERE, near=(7, 0), limit=3))
-
-        with store.transact() as tx:
-            tx.expect(three)
-            for new in three:
-                tx.add(new)
-            assert alike(tx) == "ba"
-            tx.update(replace(three[2].entry, state="active"), change=None)
-            assert alike(tx) == "cba"
-        assert {id: entry_in(store, id).confidence for id in states} == sure
-        with store.transact() as tx:
-            tx.expect([new := make_new_entry("d", index=like)])
-            tx.add(new)
-            assert alike(tx) == "dcb"
-            tx.put_index([(no, make_index("x", near=(8, 0)), None) for no in tx.rows(Selection(ids=["d"]))])
-            assert alike(tx) == "cba"
-
     def test_links_both_ways(self, store: Store) -> None:
         nos = dict(zip("abc", add(store, *map(make_new_entry, "abc")), strict=True))
         hand, auto = make_link("a", "b", confidence=0.5), make_link("b", "c", "follows")

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
+from contract.builders import make_new_entry, make_partition
 from wellworn import Memory, Scope
+from wellworn.core.values import Job
+from wellworn.jobs import Queue, Worker
+from wellworn.store import choose_store
 from wellworn.store.sqlite.connection import Connections
 
 ADA = Scope(tenant="acme", user="ada")
 EMBEDDER = "hash:8"
+PARTITION = make_partition()
+PARTS = 5
+"""Entries that a job writes."""
 
 
 def write_for_ever(path: str | Path, durability: str, name: str, told: Connection) -> None:
@@ -75,3 +83,32 @@ def open_and_close_for_ever(path: Path, told: Connection) -> None:
             db.execute("INSERT INTO visits VALUES (1)")
         connections.close()
         told.send("closed")
+
+
+def open_queue(location: str | Path) -> Queue:
+    return Queue(choose_store(location, durability="normal"), max_attempts=10_000)
+
+
+def work_for_ever(location: str | Path, lease_s: float, told: Connection) -> None:
+    """Run jobs as they come. Each writes several entries and finishes in one transaction, and says where it is."""
+    queue = open_queue(location)
+
+    def say(what: str, job: Job) -> None:
+        told.send((what, job.key))
+        time.sleep(0.002)  # who hears it has time to kill us right here
+
+    def write(job: Job) -> None:
+        say("begun", job)
+        with queue.store.transact() as tx:
+            for part in range(PARTS):
+                name = f"{job.id} {job.attempts} {part}"
+                tx.add(make_new_entry(name, title=job.key, text=name))
+                say("written", job)
+            queue.finish(tx, job, {"entries": PARTS})
+            say("finished", job)
+        say("done", job)
+
+    worker = Worker(queue, {"write": write}, lease_s=lease_s)
+    while True:
+        worker.run_until_empty()
+        time.sleep(0.001)

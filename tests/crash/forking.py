@@ -46,8 +46,8 @@ def wait_for(pid: int, seconds: float) -> None:
     raise AssertionError("a child hung")
 
 
-def plain(location: str, embedder: str) -> None:
-    mem = Memory.open(location, embedder=embedder)
+def plain(location: str) -> None:
+    mem = Memory.open(location)
     mem.remember_many([f"before the fork {n}" for n in range(600)], scope=ADA)
     mem.recall("fork", scope=ADA)
 
@@ -155,7 +155,4 @@ def inside(location: str) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[2] in ("jobs", "busy", "inside"):
-        {"jobs": jobs, "busy": busy, "inside": inside}[sys.argv[2]](sys.argv[1])
-    else:
-        plain(sys.argv[1], sys.argv[2])
+    {"plain": plain, "jobs": jobs, "busy": busy, "inside": inside}[sys.argv[2]](sys.argv[1])

@@ -29,8 +29,11 @@ from wellworn.ops.retention import RetentionPolicy
 from wellworn.store import sqlite
 from wellworn.store.sql import tx
 from wellworn.store.sqlite import SqliteStore, connection, driver, salvage
+from wellworn.tasks import ReasoningBank, Work
+from wellworn.tasks.items import domain_tags
 
 ADA, BEN, EVE = (Scope(tenant=t, user=u) for t, u in (("acme", "ada"), ("acme", "ben"), ("rival", "eve")))
+SOLVER = Scope(tenant="acme", agent="solver")
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 OLD_KEY, NEW_KEY = b"0" * 64, b"1" * 64
 OLD_FILE = Path(__file__).parent.parent / "store" / "recollect-0.1.db.gz"
@@ -220,6 +223,38 @@ def _reembed(folder: Path) -> None:
         mem.admin.reembed()
 
 
+def _attempt(folder: Path) -> None:
+    """Tasks of two attempts, of which one succeeds."""
+
+    def agent(work: Work) -> object:
+        step = {"tool": f"{work.query}{work.number}", "args": {"x": work.number}, "ok": work.number == 1}
+        return {"query": work.query, "steps": [step], "used": list(range(len(work.hits)))}
+
+    with opened(folder) as mem:
+        bank = ReasoningBank(mem, scope=SOLVER)
+        bank.resume(idle_s=0.0)
+        over = {task.query for task in bank.tasks() if task.state == "reinforced"}
+        for name in ("sort", "count"):
+            if name not in over:
+                bank.matts_parallel(task_id=name, query=name, execute=agent, k=2, concurrency=1)
+
+
+def _with_duplicates(folder: Path) -> None:
+    fill(folder)
+    with opened(folder) as mem:
+        for number in range(9):
+            text = f"Read the {'abc'[number % 3]} row first" + "." * (number // 3)
+            tags = domain_tags(f"shop.{'abc'[number % 3]}")
+            mem.remember(text, scope=SOLVER, kind="strategy", evidence=str(number), tags=tags)
+
+
+def _consolidate(folder: Path) -> None:
+    with opened(folder) as mem:
+        ReasoningBank(mem, scope=SOLVER).consolidate()
+        lines = [len(one.evidence.split("\n")) for one in mem.entries(scope=SOLVER) if one.state == "active"]
+        assert lines == [3, 3, 3], "the evidence of each is kept once"
+
+
 def _damaged(folder: Path) -> None:
     fill(folder)
     with closing(sqlite3.connect(folder / "memory.db")) as db:
@@ -270,6 +305,8 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "encrypt": Operation(work=_encrypt, opens=[{}, {"key": NEW_KEY}]),
     "reembed": Operation(work=_reembed, opens=[{}, {"embedder": "hash:16"}]),
+    "tasks": Operation(work=_attempt),
+    "consolidate": Operation(work=_consolidate, prepare=_with_duplicates),
     "repair": Operation(work=_repair, prepare=_damaged),
     "rescue": Operation(work=_rescue, prepare=_damaged),
     "migrate": Operation(work=_migrate, prepare=_former, kept=(), opens=[{"embedder": "hash:16"}]),

@@ -22,41 +22,23 @@ ADA = Scope(user="ada")
 PROGRAM = Path(__file__).with_name("forking.py")
 
 
-@pytest.fixture
-def run(tally: Callable[[str, int], None]) -> Callable[..., None]:
-    """Runs the program, which forks so many times."""
-
-    def run_it(*args: str, forks: int) -> None:
-        done = subprocess.run([sys.executable, str(PROGRAM), *args], capture_output=True, text=True, timeout=110)
-        assert done.returncode == 0, done.stderr[-3000:]
-        tally("forks", forks)
-
-    return run_it
-
-
-@pytest.mark.parametrize("embedder", ["hash:8", "static"])
+@pytest.mark.parametrize(
+    ("name", "what", "forks"),
+    [
+        ("memory.db", "plain", 3),
+        (":memory:", "plain", 3),
+        ("memory.db", "jobs", 1),
+        ("memory.db", "busy", 40),
+        ("memory.db", "inside", 1),
+    ],
+)
 def test_parent_and_children_go_on_with_the_same_object(
-    tmp_path: Path, run: Callable[..., None], embedder: str
+    tmp_path: Path, tally: Callable[[str, int], None], name: str, what: str, forks: int
 ) -> None:
-    run(str(tmp_path / "memory.db"), embedder, forks=3)
-
-
-def test_a_temporary_memory_is_shared_by_a_fork(run: Callable[..., None]) -> None:
-    run(":memory:", "hash:8", forks=3)
-
-
-def test_a_worker_goes_on_on_both_sides(tmp_path: Path, run: Callable[..., None]) -> None:
-    run(str(tmp_path / "memory.db"), "jobs", forks=1)
-
-
-def test_children_write_at_once_however_busy_the_parent_was(tmp_path: Path, run: Callable[..., None]) -> None:
-    run(str(tmp_path / "memory.db"), "busy", forks=40)
-
-
-def test_a_fork_in_the_middle_of_a_transaction_gives_the_child_one_clear_error(
-    tmp_path: Path, run: Callable[..., None]
-) -> None:
-    run(str(tmp_path / "memory.db"), "inside", forks=1)
+    location = name if name == ":memory:" else str(tmp_path / name)
+    done = subprocess.run([sys.executable, PROGRAM, location, what], capture_output=True, text=True, timeout=110)
+    assert done.returncode == 0, done.stderr[-3000:]
+    tally("forks", forks)
 
 
 def served(tmp_path: Path, command: list[str], ask: Callable[[int], dict[str, Any]]) -> None:

@@ -1,10 +1,12 @@
-"""Many processes at once on one file, and processes that die in the middle of a write."""
+"""Many processes at once on one store, and processes, or the server, that die in the middle of a write."""
 
 from __future__ import annotations
 
 import multiprocessing
 import random
+import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection
@@ -13,14 +15,30 @@ from typing import Any
 
 import pytest
 
-from crash.children import ADA, EMBEDDER, open_and_close_for_ever, race, write_batches, write_for_ever
+from contract.postgres import Server
+from crash.children import (
+    ADA,
+    EMBEDDER,
+    PARTITION,
+    PARTS,
+    open_and_close_for_ever,
+    open_queue,
+    race,
+    work_for_ever,
+    write_batches,
+    write_for_ever,
+)
 from wellworn import Memory, Scope
 from wellworn.ingest.remember import BATCH_ENTRIES
+from wellworn.jobs.queue import list_jobs
+from wellworn.store.port import Selection
 from wellworn.store.sqlite.connection import Connections
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["crash.children", "wellworn.memory"])
+WAIT_S = 300
+Tally = Callable[[str, int], None]
 
 
 @contextmanager
@@ -35,87 +53,103 @@ def child(target: Callable[..., None], *args: Any) -> Iterator[tuple[Any, Connec
     finally:
         if process.is_alive():
             process.kill()
-        process.join(300)
+        process.join(WAIT_S)
         listening.close()
 
 
-def heard(listening: Connection) -> Iterator[Any]:
-    """Everything that was told to the end."""
-    while True:
+def heard(listening: Connection, most: int = 10**9) -> list[Any]:
+    """The next messages, as many as there are if the process ends."""
+    told: list[Any] = []
+    while len(told) < most:
+        assert listening.poll(WAIT_S), "it hangs"
         try:
-            yield listening.recv()
+            told.append(listening.recv())
         except (EOFError, OSError):
-            return
-
-
-def listen_until(listening: Connection, deadline: float) -> list[Any]:
-    told = []
-    while (left := deadline - time.monotonic()) > 0:
-        if listening.poll(left):
-            try:
-                told.append(listening.recv())
-            except EOFError:
-                break
+            break
     return told
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "memory.db")
+    server: Server = request.getfixturevalue("postgres_server")
+    return server.url()
+
+
 @pytest.mark.parametrize("durability", ["normal", "full"])
-def test_a_writer_killed_25_times_loses_nothing_it_had_acknowledged(
-    tmp_path: Path, durability: str, tally: Callable[[str, int], None]
+def test_nothing_acknowledged_is_lost_or_doubled(
+    location: str, durability: str, request: pytest.FixtureRequest, tally: Tally
 ) -> None:
-    dice = random.Random(durability)
-    path = tmp_path / "memory.db"
-    kept: dict[str, str] = {}
-    changing: dict[str, str] = {}
-    going: set[str] = set()
-    gone: set[str] = set()
-    kills = 0
-    for life in range(25):
-        with child(write_for_ever, path, durability, f"life{life}") as (process, listening):
-            if life % 4:
-                told = [listening.recv() for _ in range(dice.randint(1, 12)) if listening.poll(60)]
-            else:  # it dies while it opens the file, or before, or soon after
-                told = listen_until(listening, time.monotonic() + dice.uniform(0.0, 1.0))
-            process.kill()
-            kills += 1
-            told += heard(listening)
-        for what, entry_id, text in told:
-            if what == "kept":
-                kept[entry_id] = text
-                changing.pop(entry_id, None)
-            elif what == "changing":
-                changing[entry_id] = text
+    """Three writers, of which one is killed at random and then the others; with `full`, the server dies as well."""
+    dice, remote = random.Random(durability), "://" in location
+    told: list[tuple[str, str, str]] = []
+    rounds = 3 if remote else 6
+    for life in range(rounds):
+        with ExitStack() as stack:
+            names = [f"life{life} {who}" for who in "abc"]
+            writers = [stack.enter_context(child(write_for_ever, location, durability, name)) for name in names]
+            if life % 4 == 3:  # they die while they open the file, or before, or soon after
+                time.sleep(dice.uniform(0.0, 1.0))
             else:
-                (going if what == "going" else gone).add(entry_id)
-        if life % 8 == 7 or life == 24:
-            with Memory.open(path, embedder=EMBEDDER) as mem:
-                assert str(mem.verify()).startswith("no flaws")
-    assert kills == 25
-    tally("`kill -9`", kills)
-    assert len(kept) > 25
-    with Memory.open(path, embedder=EMBEDDER) as mem:
-        found = mem.engine.store.get(ADA.partitions(), list(kept))
-        for entry_id, text in kept.items():
-            if entry_id in gone:
-                assert entry_id not in found
-            elif entry_id not in going or entry_id in found:  # killed before the answer, it may be there or not
-                assert found[entry_id].text in (text, changing.get(entry_id, text))
-        turns = [
-            turn for session in mem.sessions(scope=ADA) for turn in mem.session(scope=ADA, session_id=session).turns()
-        ]
-        assert {turn.entry_id for turn in turns} >= {i for i, text in kept.items() if " turn " in text}
+                for _, listening in writers:
+                    told += heard(listening, dice.randint(4, 12))
+                if remote and durability == "full":
+                    server: Server = request.getfixturevalue("postgres_server")
+                    server.stop(signal.SIGQUIT)
+                    server.start()
+                    tally("Postgres killed", 1)
+                dice.choice(writers)[0].kill()
+                for _, listening in writers:
+                    told += heard(listening, 4)  # whoever is alive goes on
+            for process, listening in writers:
+                process.kill()
+                told += heard(listening)
+    tally("process killed on Postgres" if remote else "`kill -9`", 3 * rounds)
+    kept = {id: text for what, id, text in told if what == "kept"}
+    changing = {id: text for what, id, text in told if what == "changing"}
+    going = {id for what, id, _ in told if what == "going"}
+    with Memory(location, embedder=EMBEDDER) as mem:
+        there = {entry.id: entry.text for entry in mem.entries(scope=ADA, limit=100_000)}
+        turns = {turn.entry_id for one in mem.sessions(scope=ADA) for turn in mem.session(one, scope=ADA).turns()}
+        assert mem.verify().ok
         mem.remember("life goes on", scope=ADA)
+    assert len(kept) > 25
+    assert [id for id in kept if id not in there and id not in going] == []
+    assert [id for id, text in kept.items() if id in there and there[id] not in (text, changing.get(id))] == []
+    assert there.keys().isdisjoint(id for what, id, _ in told if what == "gone")
+    assert len({*there.values()}) == len(there)
+    assert turns >= {id for id, text in kept.items() if " turn " in text}
+
+
+def test_jobs_are_done_once_although_workers_are_killed(location: str, tally: Tally) -> None:
+    dice, queue, jobs, lease_s = random.Random(6), open_queue(location), 24, 2.0
+    with queue.store.transact() as tx:
+        assert all(queue.add(tx, PARTITION, "write", f"k{n}", {}) for n in range(jobs))
+    with ExitStack() as stack:
+        workers = [stack.enter_context(child(work_for_ever, location, lease_s)) for _ in range(2)]
+        for _ in range(4):  # each is killed in the midst of a job, beside one that goes on
+            heard(workers[-2][1], dice.randint(1, 12))
+            workers[-2][0].kill()
+            workers.append(stack.enter_context(child(work_for_ever, location, lease_s)))
+        deadline = time.monotonic() + WAIT_S
+        while len(list_jobs(queue.store, states=["done"], limit=1000)) < jobs:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    rows = queue.store.select([PARTITION], Selection())
+    assert Counter(entry.title for _, entry in rows) == {f"k{n}": PARTS for n in range(jobs)}
+    assert queue.store.check() == []
+    queue.store.close()
+    tally("process killed on Postgres" if "://" in location else "`kill -9`", 4)
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
-def test_who_is_killed_while_it_opens_or_closes_leaves_a_whole_file(
-    tmp_path: Path, at_once: int, tally: Callable[[str, int], None]
-) -> None:
+def test_who_is_killed_while_it_opens_or_closes_leaves_a_whole_file(tmp_path: Path, at_once: int, tally: Tally) -> None:
     dice, path = random.Random(at_once), tmp_path / "memory.db"
     for _ in range(20):
         with ExitStack() as stack:
             children = [stack.enter_context(child(open_and_close_for_ever, path)) for _ in range(at_once)]
-            assert children[0][1].poll(60)
+            assert children[0][1].poll(WAIT_S)
             time.sleep(dice.uniform(0.0, 0.05))
             for process, _ in children:
                 process.kill()
@@ -127,9 +161,8 @@ def test_who_is_killed_while_it_opens_or_closes_leaves_a_whole_file(
         assert [one.name for one in tmp_path.iterdir()] == ["memory.db"]
 
 
-def test_batches_of_a_killed_remember_many_are_whole(tmp_path: Path, tally: Callable[[str, int], None]) -> None:
-    dice = random.Random(5)
-    path = tmp_path / "memory.db"
+def test_batches_of_a_killed_remember_many_are_whole(tmp_path: Path, tally: Tally) -> None:
+    dice, path = random.Random(5), tmp_path / "memory.db"
     count = 3 * BATCH_ENTRIES + 100
     seen = set()
     with Memory.open(path, embedder=EMBEDDER) as mem:
@@ -137,9 +170,9 @@ def test_batches_of_a_killed_remember_many_are_whole(tmp_path: Path, tally: Call
             name = f"life{life}"
             with child(write_batches, path, name, count) as (process, listening):
                 told: list[int] = []
-                while max(told, default=-1) < life % 4 * BATCH_ENTRIES and listening.poll(60):
-                    told.append(listening.recv())
-                told += listen_until(listening, time.monotonic() + dice.uniform(0.0, 0.2))
+                while max(told, default=-1) < life % 4 * BATCH_ENTRIES:
+                    told += heard(listening, 1)
+                time.sleep(dice.uniform(0.0, 0.2))
                 process.kill()
                 told += heard(listening)
             there = mem.admin.stats(scope=Scope(tenant="acme", user=name)).entries
@@ -148,45 +181,23 @@ def test_batches_of_a_killed_remember_many_are_whole(tmp_path: Path, tally: Call
             seen.add(there)
         assert len(seen) > 1  # not always before, not always after
         tally("`kill -9`", 8)
-        assert str(mem.verify()).startswith("no flaws")
+        assert mem.verify().ok
 
 
-def test_eight_processes_that_make_and_write_one_file_at_once_lose_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
-    start = PROCESSES.Barrier(8)
-    count = 12
-    pipes, processes = [], []
-    for number in range(8):
-        listening, telling = PROCESSES.Pipe(duplex=False)
-        process = PROCESSES.Process(target=race, args=(path, number, count, start, telling))
-        process.start()
-        telling.close()
-        pipes.append(listening)
-        processes.append(process)
-    answers: list[Any] = [pipe.recv() if pipe.poll(120) else "no answer" for pipe in pipes]
-    for process in processes:
-        process.join(300)
-    assert [answer for answer in answers if isinstance(answer, str)] == []
-    ids = [entry_id for answer in answers for entry_id, _ in answer]
-    assert len(set(ids)) == 8 * count * 3
-    with Memory.open(path, embedder=EMBEDDER) as mem:
-        for user in ("ada", *(f"u{n}" for n in range(8))):
-            scope = Scope(tenant="acme", user=user)
-            wanted = {entry_id for answer in answers for entry_id, owner in answer if owner == user}
-            assert {entry.id for entry in mem.entries(scope=scope, limit=10_000)} == wanted
-        turns = mem.session(scope=ADA, session_id="shared").turns()
-        assert [turn.number for turn in turns] == list(range(8 * count))
-        assert str(mem.verify()).startswith("no flaws")
-
-
-def test_many_processes_that_only_open_a_new_file_at_once_all_succeed(tmp_path: Path) -> None:
-    for attempt in range(3):
-        start = PROCESSES.Barrier(8)
-        path = tmp_path / f"{attempt}.db"
-        pipes = []
-        for number in range(8):
-            listening, telling = PROCESSES.Pipe(duplex=False)
-            PROCESSES.Process(target=race, args=(path, number, 0, start, telling)).start()
-            telling.close()
-            pipes.append(listening)
-        assert [pipe.recv() if pipe.poll(60) else "no answer" for pipe in pipes] == [[]] * 8
+@pytest.mark.parametrize("count", [0, 12], ids=["only open", "write"])
+def test_eight_processes_that_make_and_write_one_file_at_once_lose_nothing(tmp_path: Path, count: int) -> None:
+    for attempt in range(1 if count else 3):
+        path, start = tmp_path / f"{attempt}.db", PROCESSES.Barrier(8)
+        with ExitStack() as stack:
+            racers = [stack.enter_context(child(race, path, number, count, start)) for number in range(8)]
+            answers = [heard(listening, 1)[0] for _, listening in racers]
+        assert [answer for answer in answers if isinstance(answer, str)] == []
+        given = [one for answer in answers for one in answer]
+        assert len({id for id, _ in given}) == 8 * count * 3
+        with Memory.open(path, embedder=EMBEDDER) as mem:
+            for user in ("ada", *(f"u{n}" for n in range(8))):
+                there = mem.entries(scope=Scope(tenant="acme", user=user), limit=10_000)
+                assert {entry.id for entry in there} == {id for id, owner in given if owner == user}
+            turns = mem.session(scope=ADA, session_id="shared").turns()
+            assert [turn.number for turn in turns] == list(range(8 * count))
+            assert mem.verify().ok

@@ -1,4 +1,4 @@
-"""Both stores, a clock that stands still, and a queue on them."""
+"""A store, a clock that stands still, and a queue on them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.world import ENGINES, Clock, make_queue, open_store
+from jobs.world import Clock, make_queue
 from wellworn.jobs import Queue
 from wellworn.store.port import Store
+from wellworn.store.sqlite import SqliteStore
 
 
 @pytest.fixture
@@ -17,9 +18,9 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=ENGINES)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    opened = open_store(request.param, tmp_path)
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = SqliteStore(tmp_path / "jobs.db", durability="normal")
     yield opened
     opened.close()
 

@@ -8,7 +8,7 @@ from itertools import count
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from jobs.world import PARTITIONS, STEADY, Clock, effect, effects, writer
+from jobs.world import PARTITIONS, Clock, effect, effects, writer
 from wellworn.core.errors import InvalidInput, LeaseLost, NotFound, StoreBusy
 from wellworn.core.values import Job
 from wellworn.jobs import Queue, Worker
@@ -29,7 +29,7 @@ class Jobs(RuleBasedStateMachine):
         self.clock = Clock()
         ids = count()
         store = SqliteStore(":memory:")
-        self.queue = Queue(store, clock=self.clock, new_id=lambda: f"{next(ids)}", max_attempts=3, backoff=STEADY)
+        self.queue = Queue(store, clock=self.clock, new_id=lambda: f"{next(ids)}", max_attempts=3)
         self.added: set[str] = set()
 
     @rule(key=st.sampled_from(KEYS), place=st.integers(0, 2))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from jobs.world import PARTITION, Clock, add, effect, effects, make_queue, state_of, writer
+from jobs.world import Clock, add, effect, effects, state_of, writer
 from wellworn.core.errors import StoreBusy
 from wellworn.core.values import Job
 from wellworn.jobs import Queue, Worker
@@ -33,7 +33,7 @@ def until(true: Callable[[], bool], *, within_s: float = 300) -> None:
 
 
 def test_jobs_are_run_in_order_until_there_are_none(queue: Queue, store: Store) -> None:
-    worker = Worker(queue, {"write": writer(queue)}, name="w")
+    worker = Worker(queue, {"write": writer(queue)})
     add(queue, "a", "b", "c")
     seen: list[tuple[int, int]] = []
     first = worker.run_one()
@@ -44,18 +44,6 @@ def test_jobs_are_run_in_order_until_there_are_none(queue: Queue, store: Store) 
     assert effects(store) == {"a": 1, "b": 1, "c": 1}
     assert worker.run_one() is None
     assert worker.run_until_empty() == 0
-
-
-def test_a_job_that_a_handler_adds_is_run_too(queue: Queue, store: Store) -> None:
-    def write_and_go_on(job: Job) -> None:
-        with store.transact() as tx:
-            effect(tx, job)
-            queue.add(tx, PARTITION, "write", job.key + "'", {})
-            queue.finish(tx, job)
-
-    add(queue, "a", kind="more")
-    assert Worker(queue, {"more": write_and_go_on, "write": writer(queue)}).run_until_empty() == 2
-    assert effects(store) == {"a": 1, "a'": 1}
 
 
 def test_a_handler_that_says_nothing_has_done_its_job(queue: Queue) -> None:
@@ -92,22 +80,10 @@ def test_what_a_handler_raises_is_the_jobs_failure_only(
     assert state_of(queue, "secret") == "dead"
 
 
-def test_what_a_handler_raises_after_it_finished_changes_nothing(queue: Queue, store: Store) -> None:
-    def finish_and_stumble(job: Job) -> None:
-        writer(queue)(job)
-        raise ZeroDivisionError
-
-    add(queue, "a")
-    job = Worker(queue, {"write": finish_and_stumble}).run_one()
-    assert job is not None
-    assert (job.state, job.error) == ("done", "")
-    assert effects(store) == {"a": 1}
-
-
 def test_a_slow_handler_does_not_write_what_another_worker_has_written(
     queue: Queue, store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    other = Worker(queue, {"write": writer(queue)}, name="other")
+    other = Worker(queue, {"write": writer(queue)})
 
     def dawdle(job: Job) -> None:
         clock.forward(3600)
@@ -116,7 +92,7 @@ def test_a_slow_handler_does_not_write_what_another_worker_has_written(
 
     add(queue, "a")
     with caplog.at_level(logging.WARNING):
-        job = Worker(queue, {"write": dawdle}, name="slow").run_one()
+        job = Worker(queue, {"write": dawdle}).run_one()
     assert job is not None
     assert (job.state, job.attempts) == ("done", 2)
     assert effects(store) == {"a": 1}
@@ -148,15 +124,6 @@ def test_the_lease_is_renewed_while_a_handler_runs(queue: Queue, store: Store, c
     assert (job.state, job.attempts) == ("done", 1)
 
 
-def test_workers_have_names(queue: Queue) -> None:
-    names: list[str | None] = []
-    add(queue, "a", "b")
-    Worker(queue, {"write": lambda job: names.append(job.worker)}, name="mine").run_one()
-    anonymous = Worker(queue, {"write": lambda job: names.append(job.worker)})
-    anonymous.run_one()
-    assert names == ["mine", anonymous.name]
-
-
 # -- in the background -------------------------------------------------------------------------------------------
 
 
@@ -176,14 +143,6 @@ def test_a_job_is_run_at_once_when_the_worker_is_woken(queue: Queue) -> None:
     worker.start()
     until(lambda: state_of(queue, "c") == "done")
     assert worker.stop()
-
-
-def test_jobs_nobody_woke_it_for_are_found_by_looking(queue: Queue) -> None:
-    worker = Worker(queue, {"write": writer(queue)}, poll_s=0.01)
-    worker.start()
-    add(queue, "a")
-    until(lambda: state_of(queue, "a") == "done")
-    worker.stop()
 
 
 def test_a_failing_handler_does_not_end_the_thread(queue: Queue) -> None:
@@ -249,14 +208,6 @@ def test_periodic_tasks_are_called_at_once_and_again_whatever_they_raise(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_job_that_a_periodic_task_adds_is_run_in_the_same_round(queue: Queue) -> None:
-    worker = Worker(queue, {"write": writer(queue)}, poll_s=LONG)
-    worker.every(LONG, lambda: add(queue, "found"))
-    worker.start()
-    until(lambda: [job.state for job in list_jobs(queue.store)] == ["done"])
-    worker.stop()
-
-
 def test_a_worker_nobody_stops_goes_when_nobody_needs_it(queue: Queue) -> None:
     worker = Worker(queue, {"write": writer(queue)}, poll_s=LONG)
     worker.start()
@@ -268,14 +219,11 @@ def test_a_worker_nobody_stops_goes_when_nobody_needs_it(queue: Queue) -> None:
     assert not thread.is_alive()
 
 
-def test_the_thread_ends_with_its_store(tmp_path_factory: pytest.TempPathFactory) -> None:
-    from jobs.world import open_store
-
-    store = open_store("sqlite", tmp_path_factory.mktemp("closed"))
-    worker = Worker(make_queue(store), {"write": lambda job: None}, poll_s=0.01)
+def test_the_thread_ends_with_its_store(queue: Queue) -> None:
+    worker = Worker(queue, {"write": lambda job: None}, poll_s=0.01)
     worker.start()
     thread = worker._thread
     assert thread is not None
-    store.close()
+    queue.store.close()
     thread.join(300)
     assert not thread.is_alive()

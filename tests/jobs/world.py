@@ -1,4 +1,4 @@
-"""A clock that is moved by hand, stores of both kinds, and effects that can be counted: entries with the job's key."""
+"""A clock that is moved by hand, and effects that can be counted: entries with the job's key."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 from contract.builders import NOON, make_new_entry, make_partition
 from wellworn.core.values import Job, Partition
-from wellworn.jobs import Backoff, Queue
+from wellworn.jobs import Queue
 from wellworn.jobs.queue import list_jobs
 from wellworn.store.port import Selection, Store, Tx
-from wellworn.store.sqlite import SqliteStore
 
 PARTITION = make_partition()
 PARTITIONS = [PARTITION, make_partition("bob"), make_partition(tenant="rival")]
-ENGINES = ("sqlite",)
-STEADY = Backoff(first_s=10, jitter=0)
 _ids = count()
 
 
@@ -36,14 +32,8 @@ class Clock:
         self.now += timedelta(seconds=seconds)
 
 
-def open_store(engine: str, folder: Path, name: str = "jobs") -> Store:
-    return SqliteStore(folder / f"{name}.db", durability="normal")
-
-
-def make_queue(store: Store, clock: Clock | None = None, *, max_attempts: int = 3, backoff: Backoff = STEADY) -> Queue:
-    return Queue(
-        store, clock=clock or Clock(), new_id=lambda: f"job {next(_ids)}", max_attempts=max_attempts, backoff=backoff
-    )
+def make_queue(store: Store, clock: Clock) -> Queue:
+    return Queue(store, clock=clock, new_id=lambda: f"job {next(_ids)}", max_attempts=3)
 
 
 def add(queue: Queue, *keys: str, kind: str = "write", partition: Partition = PARTITION) -> list[bool]:

@@ -1,4 +1,5 @@
-"""A store of dictionaries: what the port means, in the plainest way, to compare engines with.
+"""A store of dictionaries: what the port means, in the plainest way, to compare engines with. It has the calls that are
+compared, and those with the parameters that are given there.
 
 A transaction works on a copy of everything, which takes the place of the original when it ends well.
 """
@@ -7,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import json
-import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,12 +16,11 @@ from datetime import datetime
 from typing import Any
 
 from wellworn.core.clock import to_micros
-from wellworn.core.errors import StoreClosed, StoreError
-from wellworn.core.values import Entry, Layer, Link, Partition, Turn
+from wellworn.core.errors import StoreError
+from wellworn.core.values import Entry, Link, Partition, Turn
 from wellworn.store.port import (
     Delta,
     EmbeddingModel,
-    Flaw,
     Head,
     IndexRecord,
     Neighbour,
@@ -33,9 +32,6 @@ from wellworn.store.port import (
     Selection,
     SessionHead,
     Slim,
-    Store,
-    StoreReader,
-    Tx,
     Vector,
 )
 
@@ -54,49 +50,39 @@ class State:
     turns: dict[tuple[Partition, str], dict[int, Turn]] = field(default_factory=dict)
     records: dict[int, Record] = field(default_factory=dict)
     removed: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
-    hidden: dict[int, Removed] = field(default_factory=dict)
     model: EmbeddingModel | None = None
     last: Counter[str] = field(default_factory=Counter)
     """The numbers given last."""
 
 
-class Reads(StoreReader):
+class Reads:
     state: State
 
-    def partitions(self, tenant: str | None = None, *, layer: Layer | None = None, prefix: str = "") -> list[Partition]:
-        return [
-            one
-            for one in self.state.heads
-            if tenant in (None, one.tenant) and layer in (None, one.layer) and one.layer_id.startswith(prefix)
-        ]
+    def partitions(self) -> list[Partition]:
+        return [*self.state.heads]
+
+    def get(self, partitions: Sequence[Partition] | None, ids: Sequence[str]) -> dict[str, Entry]:
+        return {entry.id: entry for _, entry in self.select(partitions, Selection(ids=ids))}
+
+    def find_same(self, partition: Partition, content_hash: str) -> Entry | None:
+        return next((entry for _, entry in self.select([partition], Selection(content_hash=content_hash))), None)
 
     def heads(self, partitions: Sequence[Partition]) -> list[Head | None]:
         heads = self.state.heads
         found = [heads.get(one) for one in partitions]
         return [None if head is None else Head(partition_no=head[0], seq=head[1]) for head in found]
 
-    def delta(
-        self,
-        partition_no: int,
-        since: int,
-        *,
-        after: int = 0,
-        limit: int | None = None,
-        vectors: bool = True,
-        words: bool = True,
-    ) -> Delta:
+    def delta(self, partition_no: int, since: int) -> Delta:
         seq = next((seq for no, seq in self.state.heads.values() if no == partition_no), 0)
         rows = [
             slim_of(no, row)
             for no, row in self.state.rows.items()
-            if self.state.heads[row["entry"].partition][0] == partition_no and row["seq"] > since and no > after
+            if self.state.heads[row["entry"].partition][0] == partition_no and row["seq"] > since
         ]
         gone = [no for at, no in self.state.removed.get(partition_no, ()) if at > since] if seq else []
-        rows = rows if vectors else [slim._replace(vector=None) for slim in rows]
-        rows = rows if words else [slim._replace(terms=b"", counts=b"") for slim in rows]
-        return Delta(seq=seq, rows=rows[:limit], removed=gone)
+        return Delta(seq=seq, rows=rows, removed=gone)
 
-    def counts(self, partitions: Sequence[Partition], *, only: Sequence[str] = ()) -> dict[str, int]:
+    def counts(self, partitions: Sequence[Partition]) -> dict[str, int]:
         rows = [row for row in self.state.rows.values() if row["entry"].partition in partitions]
         ids = {row["entry"].id for row in rows}
         counted = {
@@ -109,44 +95,26 @@ class Reads(StoreReader):
         }
         for name in ("kind", "state"):
             counted |= sorted(Counter(f"{name}:{getattr(row['entry'], name)}" for row in rows).items())
-        return {**counted, "bytes": 1}
+        return counted
 
-    def select(
-        self,
-        partitions: Sequence[Partition] | None,
-        selection: Selection,
-        *,
-        after: int = 0,
-        skip: int = 0,
-        limit: int | None = None,
-    ) -> list[tuple[int, Entry]]:
-        found = [
+    def select(self, partitions: Sequence[Partition] | None, wanted: Selection) -> list[tuple[int, Entry]]:
+        return [
             (no, copy.deepcopy(row["entry"]))
             for no, row in self.state.rows.items()
-            if no > after
-            and (partitions is None or row["entry"].partition in partitions)
-            and self._matches(no, row, selection)
+            if (partitions is None or row["entry"].partition in partitions) and self._matches(row, wanted)
         ]
-        return found[skip:][:limit]
 
-    def rows(self, selection: Selection, *, partition_no: int | None = None) -> set[int]:
-        return {
-            no
-            for no, entry in self.select(None, selection)
-            if partition_no in (None, self.state.heads[entry.partition][0])
-        }
+    def rows(self, selection: Selection) -> set[int]:
+        return {no for no, _ in self.select(None, selection)}
 
-    def _matches(self, no: int, row: Row, wanted: Selection) -> bool:
+    def _matches(self, row: Row, wanted: Selection) -> bool:
         entry: Entry = row["entry"]
         model, lacking = wanted.without_vector_of, True
         if model is not None:
             lacking = row["vector"] is None if model == self.state.model else model.key not in row["new"]
         return (
-            (wanted.nos is None or no in wanted.nos)
-            and (wanted.ids is None or entry.id in wanted.ids)
-            and (wanted.id_prefix is None or entry.id.startswith(wanted.id_prefix))
+            (wanted.ids is None or entry.id in wanted.ids)
             and wanted.session_id in (None, entry.session_id)
-            and (wanted.kinds is None or entry.kind in wanted.kinds)
             and (wanted.states is None or entry.state in wanted.states)
             and {*entry.tags}.issuperset(wanted.tags or ())
             and (wanted.content_hash is None or (entry.content_hash == wanted.content_hash and entry.state in LIVE))
@@ -206,35 +174,16 @@ class Reads(StoreReader):
             and (not link.automatic if types is None else link.type in types)
         )
 
-    def sessions(
-        self,
-        partition: Partition | None = None,
-        *,
-        session_id: str | None = None,
-        tenant: str | None = None,
-        idle_since: datetime | None = None,
-        limit: int | None = None,
-    ) -> list[SessionHead]:
-        found = [
-            head
-            for head in self.state.sessions.values()
-            if partition in (None, head.partition)
-            and session_id in (None, head.id)
-            and tenant in (None, head.partition.tenant)
-        ]
+    def sessions(self, *, tenant: str | None = None, idle_since: datetime | None = None) -> list[SessionHead]:
+        found = [head for head in self.state.sessions.values() if tenant in (None, head.partition.tenant)]
         if idle_since is not None:
             found = [head for head in found if head.reflected < head.turns and head.ended_at is None]
             found = [head for head in found if head.touched_at <= idle_since]
             found.sort(key=lambda head: (head.touched_at, head.partition, head.id))
-        return found[:limit]
+        return found
 
-    def turns(self, partition: Partition, session_id: str, *, since: int = 0) -> list[Turn]:
-        said = sorted(self.state.turns.get((partition, session_id), {}).items())
-        return [turn for number, turn in said if number >= since]
-
-    def last_said(self, partition: Partition) -> dict[str, datetime]:
-        ends = {head.id: self.turns(partition, head.id, since=head.turns - 1) for head in self.sessions(partition)}
-        return {session_id: turns[0].at for session_id, turns in ends.items() if turns}
+    def turns(self, partition: Partition, session_id: str) -> list[Turn]:
+        return [turn for _, turn in sorted(self.state.turns.get((partition, session_id), {}).items())]
 
     def records(self, wanted: RecordFilter) -> list[Record]:
         found = [copy.deepcopy(record) for record in self.state.records.values() if chosen(record, wanted)]
@@ -253,18 +202,13 @@ def chosen(record: Record, wanted: RecordFilter) -> bool:
     return (
         place
         and (wanted.kinds is None or record.kind in wanted.kinds)
-        and wanted.tenant in (None, record.tenant)
         and (wanted.keys is None or (record.key != "" and record.key in wanted.keys))
         and (wanted.states is None or record.state in wanted.states)
-        and wanted.session in (None, record.session)
         and (wanted.since is None or record.created_at >= wanted.since)
-        and (wanted.before is None or record.updated_at < wanted.before)
-        and (wanted.tenants is None or record.tenant in wanted.tenants)
         and (
             wanted.due_by is None
             or (record.due_at is not None and (record.due_at <= wanted.due_by or record.updated_at > wanted.due_by))
         )
-        and record.no > wanted.after
     )
 
 
@@ -292,10 +236,13 @@ def slim_of(no: int, row: Row) -> Slim:
     )
 
 
-class ReferenceTx(Reads, Tx):
+class ReferenceTx(Reads):
     def __init__(self, state: State) -> None:
         self.state = state
         self._changed: dict[Partition, int] = {}
+
+    def expect(self, records: Sequence[NewEntry]) -> None:
+        """Changes no answer."""
 
     def _number(self, kind: str) -> int:
         self.state.last[kind] += 1
@@ -434,12 +381,6 @@ class ReferenceTx(Reads, Tx):
         self._changed.pop(partition, None)
         return replace(removed, records=Counter(removed.records) + left)
 
-    def hide_partition(self, partition: Partition) -> tuple[int, list[str]]:
-        number = self.state.heads[partition][0]
-        removed = self.drop_partition(partition)
-        self.state.hidden[number] = replace(removed, ids=[])
-        return number, removed.ids
-
     def put_index(
         self, rows: Sequence[tuple[int, IndexRecord | None, Vector | None]], *, model: EmbeddingModel | None = None
     ) -> int:
@@ -501,7 +442,7 @@ class ReferenceTx(Reads, Tx):
     def mark_session(
         self, partition: Partition, session_id: str, *, reflected: int | None = None, ended_at: datetime | None = None
     ) -> None:
-        head = self.session(partition, session_id)
+        head = self.state.sessions.get((partition, session_id))
         if head is None or (reflected is not None and not 0 <= reflected <= head.turns):
             raise StoreError("nothing to mark")
         done = head.reflected if reflected is None else reflected
@@ -541,44 +482,12 @@ class ReferenceTx(Reads, Tx):
         return self._drop(lambda record: record.no in {one.no for one in going}).total()
 
 
-class ReferenceStore(Reads, Store):
-    location = "reference"
-
+class ReferenceStore(Reads):
     def __init__(self) -> None:
-        self._state: State | None = State()
-        self._lock = threading.RLock()
-        self._open = False
-
-    @property
-    def state(self) -> State:  # type: ignore[override]  # of the moment
-        if self._state is None:
-            raise StoreClosed("closed")
-        return self._state
+        self.state = State()
 
     @contextmanager
-    def transact(self, *, tenant: str | None = None) -> Iterator[Tx]:
-        with self._lock:
-            if self._open:
-                raise StoreError("a transaction is open in this thread already")
-            tx, self._open = ReferenceTx(copy.deepcopy(self.state)), True
-            try:
-                yield tx
-                self._state = tx.state
-            finally:
-                self._open = False
-
-    @contextmanager
-    def snapshot(self) -> Iterator[StoreReader]:
-        yield ReferenceTx(copy.deepcopy(self.state))
-
-    def clear_hidden(self, number: int) -> Removed:
-        return self.state.hidden.pop(number, Removed())
-
-    def check(self, *, mend: bool = False) -> list[Flaw]:
-        return []
-
-    def scrub(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self._state = None
+    def transact(self) -> Iterator[ReferenceTx]:
+        tx = ReferenceTx(copy.deepcopy(self.state))
+        yield tx
+        self.state = tx.state

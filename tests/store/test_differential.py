@@ -33,13 +33,14 @@ from contract.postgres import Server
 from store.reference import ReferenceStore
 from wellworn.core.errors import StoreError
 from wellworn.core.values import LinkType
-from wellworn.store.port import RecordFilter, Selection, Store, Tx
+from wellworn.store.port import RecordFilter, Selection, Store
 from wellworn.store.sqlite import SqliteStore
 
 PARTITIONS = [make_partition(), make_partition("bob"), make_partition(tenant="rival")]
 IDS, NOS, TAGS, TEXTS = [*"abcd"], [*range(1, 7)], ["x", "y", "Ü"], ["one", "two words", "drei"]
 TYPES: list[LinkType] = ["supports", "follows"]
-Step = tuple[str, Callable[[Tx, "Seen"], Any]]
+Step = tuple[str, Callable[[Any, "Seen"], Any]]
+"""Its name, and what it does in a transaction."""
 
 
 class Seen:
@@ -48,7 +49,7 @@ class Seen:
     def __init__(self) -> None:
         self._nos: list[int] = []
 
-    def look(self, store: Store) -> None:
+    def look(self, store: Any) -> None:
         nos = [no for no, _ in store.select(None, Selection())]
         self._nos = sorted({*self._nos, *nos})
 
@@ -118,7 +119,7 @@ def steps(draw: st.DrawFn) -> Step:
     wanted = draw(filters)
     new = make_new_entry(id, index=index, vector=vector, partition=partition, **values)
 
-    def update(tx: Tx, _: Seen) -> None:
+    def update(tx: Any, _: Seen) -> None:
         there = tx.get(None, [id]).get(id)
         if there is not None:
             said = new.entry if flag else there
@@ -126,15 +127,15 @@ def steps(draw: st.DrawFn) -> Step:
             before = there if number > 1 else None
             tx.update(after, change="edited" if number % 2 else None, index=index if flag else None, before=before)
 
-    def put(tx: Tx, seen: Seen) -> bool:
+    def put(tx: Any, seen: Seen) -> bool:
         rows = tuple(seen.no(place) for place in record.rows)
         return tx.put_records([replace(record, rows=rows)], replace=flag)[0] is not None
 
-    def compare_with_there(tx: Tx, _: Seen) -> object:
+    def compare_with_there(tx: Any, _: Seen) -> object:
         same = tx.find_same(partition, new.entry.content_hash)
         return same and same.id, [one.id for one in tx.neighbours(partition, near=index.near, limit=9)]
 
-    acts: dict[str, Callable[[Tx, Seen], Any]] = {
+    acts: dict[str, Callable[[Any, Seen], Any]] = {
         "expect": lambda tx, _: tx.expect([new]),
         "compare": compare_with_there,
         "add": lambda tx, _: tx.add(new),
@@ -157,7 +158,7 @@ def steps(draw: st.DrawFn) -> Step:
     return name, acts[name]
 
 
-def run(store: Store, seen: Seen, transaction: list[Step]) -> list[object]:
+def run(store: Any, seen: Seen, transaction: list[Step]) -> list[object]:
     """What each step returned, up to one that was refused."""
     answers: list[object] = []
     try:
@@ -169,7 +170,7 @@ def run(store: Store, seen: Seen, transaction: list[Step]) -> list[object]:
     return answers
 
 
-def picture(store: Store, seen: Seen) -> dict[str, object]:
+def picture(store: Any, seen: Seen) -> dict[str, object]:
     """Everything that can be read."""
     seen.look(store)
     heads = store.heads(PARTITIONS)
@@ -208,8 +209,8 @@ def picture(store: Store, seen: Seen) -> dict[str, object]:
 
 def compare(store: Store, transactions: list[list[Step]]) -> None:
     """Run the same on a store and on the reference."""
-    with closing(store), closing(ReferenceStore()) as reference:
-        both = [(store, Seen()), (reference, Seen())]
+    with closing(store):
+        both: list[tuple[Any, Seen]] = [(store, Seen()), (ReferenceStore(), Seen())]
         for one, _ in both:
             with one.transact() as tx:
                 tx.use_model(MODEL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import sqlite3
@@ -10,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -60,37 +59,6 @@ def test_a_file_that_was_copied_without_its_log_says_so_until_that_is_accepted(t
         assert [flaw.check for flaw in memory.admin.repair().mended] == ["log"]
     with Memory(copy, embedder="hash", background=False) as memory:
         assert memory.verify().ok
-
-
-def test_a_file_whose_last_user_died_while_it_closed_was_not_copied(tmp_path: Path) -> None:
-    """For a moment there is no log, nobody has the file open, and it does not say yet that it has none."""
-    copy = tmp_path / "copy.db"
-    with remembered(tmp_path / "a.db"):
-        subprocess.run(["cp", tmp_path / "a.db", copy], check=True)
-    copy.with_name(f"copy.db{log.SWITCHING}").touch()
-    with Memory(copy, embedder="hash", background=False) as memory:
-        assert memory.verify().ok
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.db", "copy.db"]
-
-
-def test_a_thread_may_open_one_file_while_another_opens_a_second(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One thread looks through the open files, and the list grows."""
-    began: list[threading.Thread] = []
-    is_of = connection.Connections.is_of
-
-    def slowly(self: connection.Connections, path: Path) -> bool:
-        if not began:
-            began.append(threading.Thread(target=lambda: remembered(tmp_path / "c.db").close()))
-            began[0].start()
-            began[0].join(300)
-        return is_of(self, path)
-
-    with remembered(tmp_path / "a.db"), remembered(tmp_path / "b.db"):
-        monkeypatch.setattr(connection.Connections, "is_of", slowly)
-        remembered(tmp_path / "d.db").close()
-    assert header(tmp_path / "c.db") == header(tmp_path / "d.db") == b"\x01\x01"
 
 
 def test_threads_open_the_same_file_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -381,47 +349,6 @@ def test_a_file_that_another_process_has_half_made_opens(tmp_path: Path, end: st
 # -- several processes that close, or make, one file -----------------------------------------------------------------
 
 
-def logging_file(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, isolation_level=None)
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("CREATE TABLE IF NOT EXISTS birds (name TEXT)")
-    return db
-
-
-@pytest.fixture
-def mark(tmp_path: Path) -> Iterator[Path]:
-    """That of another who switches now."""
-    mark = tmp_path / f"a.db{log.SWITCHING}"
-    with mark.open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_SH)
-        yield mark
-
-
-@pytest.mark.parametrize("closes_too", [True, False])
-def test_who_is_hindered_by_one_that_closes_too_tries_again(tmp_path: Path, mark: Path, closes_too: bool) -> None:
-    path = tmp_path / "a.db"
-    first, second = logging_file(path), logging_file(path)
-    if not closes_too:
-        mark.unlink()
-
-    def again() -> sqlite3.Connection:
-        second.close()
-        return sqlite3.connect(path)
-
-    log.close_sealed(first, path, again)
-    assert header(path) == (b"\x01\x01" if closes_too else b"\x02\x02")
-    second.close()
-    assert {one.name for one in tmp_path.iterdir()} == {"a.db", *([mark.name] if closes_too else [])}
-
-
-def test_a_mark_stays_while_somebody_holds_it(tmp_path: Path, mark: Path) -> None:
-    left = tmp_path / f"b.db{log.SWITCHING}"
-    left.touch()
-    for name in ("a.db", "b.db"):
-        remembered(tmp_path / name).close()
-    assert [one.exists() for one in (mark, left)] == [True, False]
-
-
 def test_a_mark_that_was_left_excuses_a_missing_log_once(tmp_path: Path) -> None:
     path, kept = tmp_path / "a.db", tmp_path / "kept"
     with remembered(path):
@@ -434,42 +361,10 @@ def test_a_mark_that_was_left_excuses_a_missing_log_once(tmp_path: Path) -> None
     assert {one.name for one in tmp_path.iterdir()} == {"a.db", "kept"}
 
 
-def test_files_named_like_a_mark_stay(tmp_path: Path) -> None:
-    own = [tmp_path / f"a.db{log.SWITCHING}{end}" for end in (".bak", "-to-postgres.txt", "-99999999", "")]
-    for file in own:
-        file.write_text("notes" if file == own[-1] else "")
-    remembered(tmp_path / "a.db").close()
-    assert {one.name for one in tmp_path.iterdir()} == {"a.db", *(file.name for file in own)}
-
-
-def test_opening_and_closing_a_file_lists_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*args: object) -> None:
-        raise AssertionError("the folder is listed")
-
-    for name in ("scandir", "listdir"):
-        monkeypatch.setattr(os, name, refused)
-    SqliteStore(tmp_path / "a.db").close()
-
-
 @pytest.fixture
 def encrypted(tmp_path: Path) -> Path:
     pytest.importorskip("sqlcipher3", reason="the extra `encryption` is not installed")
     return tmp_path / "secret.db"
-
-
-def test_an_encrypted_file_is_sealed_with_its_key_at_the_second_try(
-    encrypted: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, settled, tries = SqliteStore(encrypted, key=KEY), log._settled, list[bool]()
-
-    def hindered_once(db: sqlite3.Connection) -> bool:
-        tries.append(bool(tries) and settled(db))
-        return tries[-1]
-
-    monkeypatch.setattr(log, "_settled", hindered_once)
-    store.close()
-    assert tries == [False, True]
-    assert [one.name for one in encrypted.parent.iterdir()] == ["secret.db"]
 
 
 def test_the_salt_is_read_once_before_sqlite_locks_the_file(encrypted: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,10 +16,9 @@ import pytest
 
 from wellworn import Memory, Scope
 from wellworn.core.errors import StoreCorrupt
-from wellworn.core.hashes import hash64
 from wellworn.store.port import RecordFilter
 from wellworn.store.sqlite import SqliteStore
-from wellworn.store.sqlite.schema import APPLICATION_ID, MIGRATIONS
+from wellworn.store.sqlite.schema import APPLICATION_ID, VERSION
 from wellworn.tasks import ReasoningBank
 
 FILE = Path(__file__).with_name("recollect-0.1.db.gz")
@@ -108,29 +107,7 @@ def test_the_tables_are_those_of_a_new_file(path: Path, tmp_path: Path) -> None:
     SqliteStore(tmp_path / "new.db").close()
     assert schema_of(path) == schema_of(tmp_path / "new.db")
     assert query(path, "PRAGMA application_id") == [(APPLICATION_ID,)]
-    assert query(path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
-
-
-@pytest.mark.parametrize(
-    ("text", "stale"), [("Das Büro liegt in der Bahnhofstraße.", True), ("Das Büro ist zu.", False)]
-)
-def test_texts_whose_letters_fold_in_another_way_are_indexed_anew(tmp_path: Path, text: str, stale: bool) -> None:
-    path = tmp_path / "old.db"
-    with Memory(path, embedder=None) as mem:
-        mem.for_user("ada").remember(text)
-    before = query(path, "SELECT terms FROM index_records")
-    with closing(sqlite3.connect(path)) as db, db:  # as the release before wrote it
-        if stale:
-            db.execute("UPDATE index_records SET terms = ?", (hash64("bahnhofstraße").to_bytes(8, "little"),))
-            db.execute("UPDATE index_records SET counts = ?, length = 1", (b"\x01\x00",))
-        db.execute("PRAGMA user_version = 2")
-    with closing(SqliteStore(path)) as store:
-        assert store.stale_index == stale
-    for _ in range(2):
-        with Memory(path, embedder=None) as mem:
-            assert [hit.text for hit in mem.for_user("ada").recall("BAHNHOFSTRASSE" if stale else "büro")] == [text]
-            assert mem.verify().ok
-    assert query(path, "SELECT terms FROM index_records") == before
+    assert query(path, "PRAGMA user_version") == [(VERSION,)]
 
 
 def test_a_file_that_cannot_be_read_stays_as_it_was(

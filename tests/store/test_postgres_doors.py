@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -214,26 +213,6 @@ def test_too_few_connections_are_one_clear_error(store: Store) -> None:
     with store.snapshot(), store.snapshot(), pytest.raises(StoreBusy, match="pool_size"), patience(0.05):
         store.partitions()
     assert store.partitions() == []
-
-
-def test_a_writer_waits_for_another_one_no_longer_than_it_may(store: Store) -> None:
-    there, go = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with closing(PostgresStore(store.location)) as other, other.transact():
-            there.set()
-            go.wait(300)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    try:
-        assert there.wait(300)
-        with pytest.raises(StoreBusy), patience(0.05):
-            write(store, lambda tx: tx.add(make_new_entry("a")))
-    finally:
-        go.set()
-        thread.join(300)
-    write(store, lambda tx: tx.add(make_new_entry("a")))
 
 
 def test_a_statement_that_failed_cannot_be_committed(store: Store) -> None:

@@ -82,14 +82,13 @@ def test_a_role_sees_its_own_tenant_only(walled: tuple[Store, str, Any]) -> None
 
 def test_a_migration_adds_to_what_is_there(postgres_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     url = postgres_server.url()
-    with monkeypatch.context() as past:
-        past.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:-1])
-        old = PostgresStore(url)
-        fill(old)
-    with closing(old), closing(PostgresStore(url)) as new, closing(PostgresStore(url)) as again:
-        add(old, make_new_entry("of the release before"))
-        add(new, make_new_entry("of this one"))
-        assert len(ids_on(again, HERE)) == len(ids_on(old, HERE)) == 4
-    monkeypatch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:-1])
+    old = PostgresStore(url)
+    fill(old)
+    with monkeypatch.context() as later:
+        later.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, "ALTER TABLE entries ADD COLUMN mood TEXT"))
+        with closing(old), closing(PostgresStore(url)) as new, closing(PostgresStore(url)) as again:
+            add(old, make_new_entry("of the release before"))
+            add(new, make_new_entry("of a later one"))
+            assert len(ids_on(again, HERE)) == len(ids_on(old, HERE)) == 4
     with pytest.raises(StoreError, match="upgrade wellworn"):
         PostgresStore(url)

@@ -25,7 +25,6 @@ from typing import Any
 
 from wellworn.core import errors
 from wellworn.core.clock import Clock, NewId, TimeOrderedIds, aware, from_micros, system_clock, to_micros
-from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import regex
 from wellworn.core.values import JOB_STATES, Job, JobState, Partition
 from wellworn.store.events import trusted_now
@@ -61,26 +60,16 @@ JOB = "job"
 """The kind of record that a job is."""
 LEASE_S = 60.0
 MAX_ATTEMPTS = 5
+FIRST_WAIT_S, MOST_WAIT_S = 5.0, 3600.0
 _AT_ONCE = 16  # jobs that are looked at in one go for one that a worker can do
 
 
-@dataclass(frozen=True, kw_only=True)
-class Backoff:
-    """How long a job waits after a failure: `first_s`, then `factor` times as long each time, up to `most_s`; and up
-    to `jitter` of it more, by its id, so that jobs that failed together do not all return together."""
-
-    first_s: float = 5.0
-    factor: float = 2.0
-    most_s: float = 3600.0
-    jitter: float = 0.25
-
-    def wait_s(self, job: Job) -> float:
-        """Seconds after the attempt that the job counts."""
-        wait_s = self.first_s
-        for _ in range(job.attempts - 1):
-            wait_s = min(wait_s * self.factor, self.most_s)
-        lot = hashlib.blake2b(f"{job.id} {job.attempts}".encode(), digest_size=8).digest()
-        return min(wait_s, self.most_s) * (1 + self.jitter * int.from_bytes(lot, "little") / 2**64)
+def wait_s(job: Job) -> float:
+    """Seconds that a job waits after a failure: twice as long each time, and up to a quarter more, by its id, so that jobs
+    that failed together do not all return together."""
+    lot = hashlib.blake2b(f"{job.id} {job.attempts}".encode(), digest_size=8).digest()
+    base = min(FIRST_WAIT_S * 2.0 ** min(job.attempts - 1, 30), MOST_WAIT_S)
+    return base * (1 + int.from_bytes(lot, "little") / 2**66)
 
 
 # -- jobs as records -----------------------------------------------------------------------------------------------
@@ -190,17 +179,13 @@ class Queue:
         clock: Clock = system_clock,
         new_id: NewId | None = None,
         max_attempts: int = MAX_ATTEMPTS,
-        backoff: Backoff | None = None,
     ) -> None:
-        if max_attempts < 1:
-            raise errors.InvalidInput("max_attempts", f"{max_attempts} is less than one", "give at least 1")
         self.store = store
         self.tenants: set[str] = set()
         """Those that this queue was given jobs of, or was told to serve."""
         self._clock = aware(clock)
         self._new_id = new_id or TimeOrderedIds()
         self._max_attempts = max_attempts
-        self._backoff = backoff or Backoff()
 
     # -- before a job runs ---------------------------------------------------------------------------------------
 
@@ -339,7 +324,7 @@ class Queue:
 
         Returns the job as it stands then; a job that is no longer this claim's stays as it is, None when it is gone.
         """
-        due_at = self._clock() + timedelta(seconds=self._backoff.wait_s(job))
+        due_at = self._clock() + timedelta(seconds=wait_s(job))
         dead = is_permanent(error) or job.attempts >= self._max_attempts
         changes = {"error": told(error)} if dead else {"error": told(error), "due_at": due_at}
         return self._end(job, "dead" if dead else "queued", **changes)

@@ -51,7 +51,6 @@ class Worker:
         *,
         lease_s: float = LEASE_S,
         poll_s: float = POLL_S,
-        name: str | None = None,
         tenants: Callable[[], Sequence[str] | None] = lambda: None,
     ) -> None:
         """`poll_s` is how often the background thread looks for jobs that it was not woken for; `tenants` says whose
@@ -60,7 +59,6 @@ class Worker:
         self._handlers = dict(handlers)
         self._lease_s = lease_s
         self._poll_s = poll_s
-        self._name = name
         self._tenants = tenants
         self._tasks: list[_Task] = []
         self._lock = ForkLock()
@@ -72,8 +70,8 @@ class Worker:
 
     @property
     def name(self) -> str:
-        """As jobs name it while they run; of the process, unless given."""
-        return self._name or f"{platform.node()}-{os.getpid()}"
+        """As jobs name it while they run."""
+        return f"{platform.node()}-{os.getpid()}"
 
     def handle(self, handlers: Mapping[str, Handler]) -> None:
         """Run jobs of these kinds as well, from now on; one of a kind that is known takes its place."""

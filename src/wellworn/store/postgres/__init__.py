@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,17 @@ from typing import Any
 import numpy as np
 
 from wellworn.core.errors import WrongKey
+from wellworn.store.convert import SEALED_COLUMNS, numbers_blob
 from wellworn.store.port import Flaw, Removed, StoreReader, TermRows, Vector
 from wellworn.store.postgres.connection import Address, ConnectionLost, Pool
-from wellworn.store.postgres.db import Numbers
+from wellworn.store.postgres.db import Numbers, PostgresDb
 from wellworn.store.postgres.schema import migrate
 from wellworn.store.postgres.seal import put_key, sealer_of
 from wellworn.store.sql import SqlStore
+from wellworn.store.sql.db import HIDDEN, Row
+from wellworn.store.sqlite import SqliteStore
 from wellworn.store.sqlite.check import ORPHANS
-from wellworn.store.sqlite.driver import Key, key_of
+from wellworn.store.sqlite.driver import Key, connect, key_of
 
 _CHECKS = {
     # as in SQLite; references Postgres itself keeps
@@ -48,7 +52,7 @@ _FULL, _HALF = ("vector", "vector_ip_ops", "<#>", 2000), ("halfvec", "halfvec_l2
 inner products of halves end the server where a build of pgvector was made for newer processors."""
 _UNUSED_INDEXES = """
 SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relname ~ '^(near|words)_[0-9_]+$'
-AND (split_part(relname, '_', 2) NOT IN (SELECT no::text FROM partitions WHERE NOT hidden) OR relname = ANY(?))
+AND (split_part(relname, '_', 2) NOT IN (SELECT no::text FROM partitions WHERE layer <> '') OR relname = ANY(?))
 """
 """The indexes of partitions that are gone, and those that were not finished."""
 _VALID_INDEXES = """
@@ -98,7 +102,7 @@ class PostgresStore(SqlStore):
                 self._connections.sealer = sealer_of(db, key, self.location)
             self.encrypted = self._connections.sealer.on
             with self._connections.reading() as db:
-                hidden = db.ask("SELECT no FROM partitions WHERE hidden")
+                hidden = db.ask(HIDDEN[1:-1])
             for (number,) in hidden:  # a crash left it half removed
                 self.clear_hidden(number)
         except BaseException:
@@ -225,10 +229,8 @@ class PostgresStore(SqlStore):
         self._secret = secret
 
     def copy_to(self, path: Path) -> int:
-        from wellworn.store.postgres.copy import copy
-
         with self._connections.snapshot() as db:
-            return copy(db, path, self._secret)
+            return _copied(db, path, self._secret)
 
     def scrub(self) -> bool:
         """Always False: Postgres overwrites what was removed when it needs the place, and keeps it in its own log and
@@ -238,6 +240,58 @@ class PostgresStore(SqlStore):
 
     def close(self) -> None:
         self._connections.close()
+
+
+# -- one moment as a SQLite file, row by row: both engines have the same tables and columns -----------------------------
+
+_TABLES = (
+    *("partitions", "models", "entries", "index_records", "new_vectors", "entry_tags", "links", "replaced", "sessions"),
+    *("turns", "removed", "records", "record_entries"),
+)
+_SEALED = {"entries": SEALED_COLUMNS, "replaced": ("snapshot",), "turns": ("speaker", "text"), "records": ("body",)}
+_COUNTED = ("partitions", "entries", "records")
+"""Tables whose numbers are never used again."""
+_PAGE = 1000
+
+
+def _copied(db: PostgresDb, path: Path, secret: bytes | None) -> int:
+    """Write what this connection sees to a new file, encrypted with this key; returns its number of entries."""
+    SqliteStore(path, durability="normal", key=secret).close()
+    with closing(connect(path, secret, isolation_level=None)) as file:
+        file.execute("PRAGMA secure_delete = ON")
+        file.execute("PRAGMA foreign_keys = OFF")  # links may lead to rows that come later
+        file.execute("BEGIN")
+        for table in _TABLES:
+            columns = [name for _, name, *_ in file.execute(f"PRAGMA table_info({table})")]
+            into = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+            for page in _pages(db, table, columns):
+                file.executemany(into, page)
+        for table in _COUNTED:
+            ((last,),) = db.ask(f"SELECT pg_sequence_last_value(pg_get_serial_sequence('{table}', 'no'))")
+            file.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
+            file.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (table, last or 0))
+        file.execute("COMMIT")
+        file.execute("PRAGMA foreign_keys = ON")
+        for row in db.ask(HIDDEN[1:-1]):  # what is being forgotten is not copied
+            file.execute("DELETE FROM partitions WHERE no = ?", row)
+        path.chmod(0o600)
+        return int(file.execute("SELECT count(*) FROM entries").fetchone()[0])
+
+
+def _pages(db: PostgresDb, table: str, columns: list[str]) -> Iterator[list[Row]]:
+    """The rows of a table as SQLite has them."""
+    sealed = [columns.index(name) for name in _SEALED.get(table, ())]
+    with db.cursor(name="copied", binary=True) as cursor:
+        cursor.execute(f"SELECT {', '.join(columns)} FROM {table}")
+        while rows := cursor.fetchmany(_PAGE):
+            yield [tuple(map(_plain, row)) for row in db.opened(rows, sealed)]
+
+
+def _plain(value: Any) -> Any:  # a value of either driver
+    """A text that cannot be opened becomes a value of another type: its row is damaged there, too."""
+    if isinstance(value, list):
+        return numbers_blob(value)
+    return b"" if isinstance(value, Exception) else value
 
 
 def _again(read: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +17,7 @@ from wellworn.core.lazy import regex
 from wellworn.store import convert
 from wellworn.store.port import NewEntry, Vector
 from wellworn.store.postgres.seal import Sealer
-from wellworn.store.sql.db import Row
+from wellworn.store.sql.db import HIDDEN, Row
 
 try:
     import psycopg
@@ -46,42 +46,40 @@ SELECT no FROM e
 """
 
 
-def _add_many(into: str, types: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """A statement that takes a list for each column: one of its own for each row took twice as long. And their types."""
-    return f"INSERT INTO {into} SELECT * FROM unnest({', '.join(f'%b::{one}[]' for one in types)})", types
+def _add_many(into: str, columns: Mapping[str, str]) -> str:
+    """A statement that takes a list for each column, whose type is given: a statement for each row took twice as long."""
+    lists = ", ".join(f"%s::{type_}[]" for type_ in columns.values())
+    return f"INSERT INTO {into} ({', '.join(columns)}) SELECT * FROM unnest({lists})"
 
 
-_TYPES = {int: "bigint", float: "float8", str: "text"}
-_ADD_ENTRIES = _add_many(
-    f"entries (no, partition, seq, index_seq, {', '.join(convert.ENTRY_COLUMNS)}) OVERRIDING SYSTEM VALUE",
-    [*["bigint"] * 4, *(_TYPES[types[0]] for types in convert.COLUMN_TYPES[: len(convert.ENTRY_COLUMNS)])],
+_TYPES = {int: "int8", float: "float8", str: "text"}
+_ENTRIES = dict.fromkeys(("no", "partition", "seq", "index_seq"), "int8") | {
+    name: _TYPES[types[0]] for name, types in zip(convert.ENTRY_COLUMNS, convert.COLUMN_TYPES, strict=False)
+}
+_INDEX = dict.fromkeys(("entry", "partition", "near_a", "near_b", "length", "chars", "traits", "speaker"), "int8") | {
+    "terms": "bytea",
+    "counts": "bytea",
+    "vector": "vector",
+}
+_TAGS = {"partition": "int8", "tag": "text", "entry": "int8"}
+"""The columns of what is added with an entry, and their types."""
+_ADD_LINKS = _add_many(
+    "links",
+    dict.fromkeys(("source", "target", "type", "confidence", "automatic", "created_at"), "int8")
+    | {"type": "text", "confidence": "float8"},
 )
-_ADD_INDEX = _add_many("index_records", [*["bigint"] * 8, "bytea", "bytea", "vector"])
-_ADD_TAGS = _add_many("entry_tags", ["bigint", "text", "bigint"])
-_ADD_LINKS = _add_many("links", ["bigint", "bigint", "text", "float8", "bigint", "bigint"])
-_OF_ENTRY = len(convert.ENTRY_COLUMNS) + 2
-"""Columns of a waiting entry between its partition and its index record."""
 _ROWS = convert.RECORD_COLUMNS.index("rows")
 _LINE = {name: "text" for name in convert.RECORD_COLUMNS if name != "rows"}  # a line of a log has none
-_LINE |= dict.fromkeys(("due_at", "updated_at", "partition", "created_at"), "bigint") | {"blob": "bytea"}
-_ADD_LINES = _add_many(f"records ({', '.join(_LINE)})", [*_LINE.values()])
+_LINE |= dict.fromkeys(("due_at", "updated_at", "partition", "created_at"), "int8") | {"blob": "bytea"}
+_ADD_LINES = _add_many("records", _LINE)
 _NUMBERS = """
 SELECT nextval(s) FROM (SELECT pg_get_serial_sequence('entries', 'no')::regclass AS s) q, generate_series(1, ?)
-WHERE has_sequence_privilege(s, 'USAGE')
+WHERE has_sequence_privilege(s, 'USAGE') AND NOT row_security_active('entries')
 """
-"""Row numbers for new entries; none for a role that may only write to tables."""
+"""Row numbers for new entries; none for a role that may not copy."""
 MOST_WAITING = 500
 FEW = 16
 """Row numbers that are written one by one, so that a statement is planned once: of a list the server knows no size."""
-_ADD_RECORD = (
-    f"INSERT INTO records ({', '.join(convert.RECORD_COLUMNS)}) VALUES ({', '.join('?' * len(convert.RECORD_COLUMNS))}) "
-    "ON CONFLICT {} RETURNING no, EXISTS (SELECT 1 FROM record_entries d WHERE d.record = records.no)"
-)
-_ADD_NEW_RECORD = _ADD_RECORD.format("DO NOTHING")
-_PUT_RECORD = _ADD_RECORD.format(
-    "(kind, key, tenant, coalesce(partition, 0)) WHERE key IS NOT NULL "
-    f"DO UPDATE SET {', '.join(f'{column} = excluded.{column}' for column in convert.CHANGING)}"
-)
 
 
 @lru_cache(maxsize=512)
@@ -96,8 +94,6 @@ def _listed(wanted: Sequence[Any]) -> list[Any]:
 class PostgresDb(psycopg.Connection[Row]):
     """See `store.sql.db.Db`."""
 
-    visible = "NOT s.hidden"
-    hidden = "(SELECT no FROM partitions WHERE hidden)"
     size = """
     SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
     WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
@@ -123,26 +119,17 @@ class PostgresDb(psycopg.Connection[Row]):
     def _send(self) -> None:
         if self._waiting:
             waiting, self._waiting = self._waiting, []
-            nos, partitions, *columns, _ = zip(*waiting, strict=True)
-            self._add_many(_ADD_ENTRIES, [nos, partitions, *columns[:_OF_ENTRY]])
-            self._add_many(_ADD_INDEX, [nos, partitions, *columns[_OF_ENTRY:]])
-            tagged = [(row[1], tag, row[0]) for row in waiting for tag in row[-1]]
-            if tagged:
-                self._add_many(_ADD_TAGS, [*zip(*tagged, strict=True)])
+            place = len(_ENTRIES)
+            self._copy("entries", _ENTRIES, [row[:place] for row in waiting])
+            self._copy("index_records", _INDEX, [(*row[:2], *row[place:-1]) for row in waiting])
+            self._copy("entry_tags", _TAGS, [(row[1], tag, row[0]) for row in waiting for tag in row[-1]])
 
-    def _add_many(
-        self, what: tuple[str, Sequence[str]], columns: Sequence[Sequence[Any]], then: str = ""
-    ) -> psycopg.Cursor[Row]:
-        statement, types = what
-        lists = zip(columns, types, strict=True)
-        return self.execute(statement + then, [ColumnValues(column, one, self._kind(one)) for column, one in lists])
-
-    def _kind(self, type_: str) -> int:
-        """The number of a type in this database."""
-        info = self.adapters.types.get(type_)
-        if info is None:
-            raise StoreError(f"this database has no type {type_}")
-        return info.oid
+    def _copy(self, table: str, columns: Mapping[str, str], rows: Sequence[Row]) -> None:
+        into = f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)"
+        with self.cursor() as cursor, cursor.copy(into.encode()) as copy:
+            copy.set_types([*columns.values()])
+            for row in rows:
+                copy.write_row(row)
 
     def ask(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
         return self.execute(_as_postgres(query), values, binary=True).fetchall()
@@ -207,24 +194,18 @@ class PostgresDb(psycopg.Connection[Row]):
             self._send()
         return number
 
-    def put_record(self, row: Row, *, replace: bool) -> tuple[int, bool] | None:
-        found = self.ask(_PUT_RECORD if replace else _ADD_NEW_RECORD, row)
-        return (found[0][0], found[0][1]) if found else None
-
     def add_lines(self, rows: Sequence[Row]) -> list[int]:
-        columns = [*zip(*rows, strict=True)]
-        made = self._add_many(_ADD_LINES, columns[:_ROWS] + columns[_ROWS + 1 :], " RETURNING no")
+        columns = [[*column] for column in zip(*rows, strict=True)]
+        made = self.execute(f"{_ADD_LINES} RETURNING no", columns[:_ROWS] + columns[_ROWS + 1 :])
         return sorted(no for (no,) in made)
 
     def add_links(self, rows: Sequence[Row]) -> int:
-        return self._add_many(_ADD_LINKS, [*zip(*rows, strict=True)], " ON CONFLICT DO NOTHING").rowcount
+        columns = [[*column] for column in zip(*rows, strict=True)]
+        return self.execute(f"{_ADD_LINKS} ON CONFLICT DO NOTHING", columns).rowcount
 
     def partitions_of(self, nos: Sequence[int], likely: int) -> Mapping[int, int]:
-        where = f"no = ANY(?) AND partition NOT IN {self.hidden}"
+        where = f"no = ANY(?) AND partition NOT IN {HIDDEN}"
         return dict(self.ask(f"SELECT no, partition FROM entries WHERE {where}", (Numbers(nos),)))
-
-    def hide(self, partition_no: int) -> None:
-        self.run("UPDATE partitions SET hidden = TRUE, seq = seq + 1 WHERE no = ?", (partition_no,))
 
     def blank(self, tenant: str, gone: Sequence[int], but: int) -> None:
         self.run(
@@ -244,8 +225,6 @@ _ARRAY = struct.Struct(">iiIii")
 """Dimensions, whether there are NULLs, type of the items, how many, number of the first."""
 _ITEM = np.dtype([("bytes", ">i4"), ("number", ">i8")])
 _INT8, _INT8_ARRAY = 20, 1016
-_SIZE = struct.Struct(">i")
-_NULL = _SIZE.pack(-1)
 
 
 class Numbers(list[int]):
@@ -261,31 +240,6 @@ class _NumbersDumper(Dumper):
         return _ARRAY.pack(1, 0, _INT8, len(obj), 1) + items.tobytes()
 
 
-class ColumnValues(list[Any]):
-    """Values of one type or None, to be sent as one array; psycopg would look at each of them several times."""
-
-    def __init__(self, values: Sequence[Any], type_: str, kind: int) -> None:
-        """`kind` is the number of the type in the database."""
-        super().__init__(values)
-        self.type, self.kind = type_, kind
-
-
-class _ColumnDumper(Dumper):
-    format = Format.BINARY
-
-    def dump(self, obj: ColumnValues) -> Buffer:
-        size, some = _SIZE.pack, None in obj
-        if obj.type in _OF_NUMBERS and not some:
-            numbers = np.empty(len(obj), dtype=[("bytes", ">i4"), ("number", _OF_NUMBERS[obj.type])])
-            numbers["bytes"], numbers["number"] = 8, obj
-            items = numbers.tobytes()
-        else:
-            read = _BYTES[obj.type]
-            sent = [None if value is None else read(value) for value in obj] if some else [*map(read, obj)]
-            items = b"".join([_NULL if item is None else size(len(item)) + item for item in sent])
-        return _ARRAY.pack(1, some, obj.kind, len(obj), 1) + items
-
-
 class VectorBytes(bytes):
     """The float32 values of a vector, to be written into a column of pgvector's type."""
 
@@ -294,21 +248,7 @@ class _VectorDumper(Dumper):
     format = Format.BINARY
 
     def dump(self, obj: VectorBytes) -> Buffer:
-        return as_sent(obj)
-
-
-def as_sent(vector: VectorBytes) -> bytes:
-    return _HEAD.pack(len(vector) // 4, 0) + np.frombuffer(vector, dtype="<f4").astype(">f4").tobytes()
-
-
-_OF_NUMBERS = {"bigint": ">i8", "float8": ">f8"}
-_BYTES: dict[str, Callable[[Any], bytes]] = {
-    "text": str.encode,
-    "bytea": bytes,
-    "bigint": struct.Struct(">q").pack,
-    "float8": struct.Struct(">d").pack,
-    "vector": as_sent,
-}
+        return _HEAD.pack(len(obj) // 4, 0) + np.frombuffer(obj, dtype="<f4").astype(">f4").tobytes()
 
 
 class _VectorLoader(Loader):
@@ -335,4 +275,3 @@ def register_vector(connection: psycopg.Connection[Any], info: TypeInfo) -> None
     connection.adapters.register_dumper(VectorBytes, dumper)
     connection.adapters.register_loader(info.oid, _VectorLoader)
     connection.adapters.register_dumper(Numbers, _NumbersDumper)
-    connection.adapters.register_dumper(ColumnValues, _ColumnDumper)

@@ -6,6 +6,7 @@ choose a slower way; Postgres gets them without these hints. A plus before a col
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -15,18 +16,18 @@ from wellworn.store.port import NewEntry, Vector
 Row = tuple[Any, ...]
 NAMED = "s.tenant = ? AND s.layer = ? AND s.layer_id = ?"
 """The condition that `partitions s` has the name `name_of` gives."""
+VISIBLE = "s.layer <> ''"
+"""The condition that `partitions s` is not being removed: such a one has no layer, and so its name is free again."""
+HIDDEN = "(SELECT no FROM partitions WHERE layer = '')"
+"""A query for the numbers of partitions that are being removed."""
+NUMBER = f"(SELECT s.no FROM partitions s WHERE {VISIBLE} AND {NAMED})"
+"""A query for the number of the partition of a name."""
+_THIS_LIFE = os.urandom(8).hex()
+"""Tells this process from an earlier one of the same number."""
 
 
 class Db(Protocol):
     """A connection to one engine."""
-
-    @property
-    def visible(self) -> str:
-        """The condition that `partitions s` is not being removed."""
-
-    @property
-    def hidden(self) -> str:
-        """A query in brackets for the numbers of partitions that are being removed."""
 
     @property
     def size(self) -> str:
@@ -68,10 +69,6 @@ class Db(Protocol):
     def add_entry(self, partition_no: int, seq: int, new: NewEntry) -> int:
         """The entry with its index record and tags; returns its row number."""
 
-    def put_record(self, row: Row, *, replace: bool) -> tuple[int, bool] | None:
-        """A record of `RECORD_COLUMNS`, in the place of the one of its key if it may replace it: its number, and whether
-        the old one named entries. None: the key is taken."""
-
     def add_lines(self, rows: Sequence[Row]) -> list[int]:
         """Records of `RECORD_COLUMNS` that are lines of logs; their numbers."""
 
@@ -80,9 +77,6 @@ class Db(Protocol):
 
     def partitions_of(self, nos: Sequence[int], likely: int) -> Mapping[int, int]:
         """Those of the row numbers that are there, each with its partition, which is most often the likely one."""
-
-    def hide(self, partition_no: int) -> None:
-        """Take a partition out of sight; its name is free again."""
 
     def blank(self, tenant: str, gone: Sequence[int], but: int) -> None:
         """Empty the bodies of the tenant's records that tell of one of these rows, save those of the partition `but`."""
@@ -98,3 +92,8 @@ def limited(limit: int | None, values: list[Any]) -> str:
 
 def name_of(partition: Partition) -> tuple[str, str, str]:
     return partition.tenant, partition.layer, partition.layer_id
+
+
+def remover() -> str:
+    """Who removes a hidden partition: the process, as the name of the partition tells."""
+    return f"{os.getpid()} {_THIS_LIFE}"

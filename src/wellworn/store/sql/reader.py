@@ -35,7 +35,7 @@ from wellworn.store.port import (
     Vector,
 )
 from wellworn.store.sql import records
-from wellworn.store.sql.db import NAMED, Db, Row, limited, name_of
+from wellworn.store.sql.db import HIDDEN, NAMED, NUMBER, VISIBLE, Db, Row, limited, name_of
 
 _SLIM = """
 SELECT e.no, e.seq, e.index_seq, e.kind, e.state, e.at, e.valid_from, e.valid_to, e.confidence, e.usage_count,
@@ -78,9 +78,9 @@ RECENT_PER_TAG = 64
 
 
 @lru_cache(maxsize=256)
-def _heads(count: int, visible: str) -> str:
+def _heads(count: int) -> str:
     """One statement for several partitions: each of its own would take a lock or a round trip of its own."""
-    one = f"SELECT {{}}, s.no, s.seq FROM partitions s WHERE {visible} AND {NAMED}"
+    one = f"SELECT {{}}, s.no, s.seq FROM partitions s WHERE {VISIBLE} AND {NAMED}"
     return " UNION ALL ".join(one.format(place) for place in range(count))
 
 
@@ -100,7 +100,7 @@ class SqlReader(StoreReader):
 
     def partitions(self, tenant: str | None = None, *, layer: Layer | None = None, prefix: str = "") -> list[Partition]:
         with self._reading() as db:
-            where, values = db.visible, list[Any]()
+            where, values = VISIBLE, list[Any]()
             for column, wanted in (("tenant", tenant), ("layer", layer)):
                 if wanted is not None:
                     where += f" AND s.{column} = ?"
@@ -127,7 +127,7 @@ class SqlReader(StoreReader):
     ) -> Delta:
         with self._reading(snapshot=True) as db:
             head = db.ask(
-                f"SELECT s.seq, (SELECT width FROM models WHERE current) FROM partitions s WHERE s.no = ? AND {db.visible}",
+                f"SELECT s.seq, (SELECT width FROM models WHERE current) FROM partitions s WHERE s.no = ? AND {VISIBLE}",
                 (partition_no,),
             )
             if not head:
@@ -175,13 +175,13 @@ class SqlReader(StoreReader):
 
     def _number(self, db: Db, partition: Partition) -> int:
         """The number of a partition; -1, which none has, when it is not there."""
-        rows = db.ask(f"SELECT s.no FROM partitions s WHERE {db.visible} AND {NAMED}", name_of(partition))
+        rows = db.ask(NUMBER[1:-1], name_of(partition))
         return int(rows[0][0]) if rows else -1
 
     def _number_of(self, db: Db, partition: Partition, values: list[Any]) -> str:
         """The number of a partition as an expression; no row equals it when the partition is not there."""
         values += name_of(partition)
-        return f"(SELECT s.no FROM partitions s WHERE {db.visible} AND {NAMED})"
+        return NUMBER
 
     # -- entries -------------------------------------------------------------------------------------------------
 
@@ -366,7 +366,7 @@ class SqlReader(StoreReader):
         limit: int | None = None,
     ) -> list[SessionHead]:
         with self._reading() as db:
-            where, values, order, index = db.visible, list[Any](), "n.no", ""
+            where, values, order, index = VISIBLE, list[Any](), "n.no", ""
             if partition is not None:
                 where += f" AND {NAMED}"
                 values += name_of(partition)
@@ -428,7 +428,7 @@ def _heads_of(db: Db, partitions: Sequence[Partition]) -> dict[int, Head]:
     for start in range(0, len(partitions), MOST_AT_ONCE):
         part = partitions[start : start + MOST_AT_ONCE]
         names = [name for one in part for name in (one.tenant, one.layer, one.layer_id)]
-        for place, no, seq in db.ask(_heads(len(part), db.visible), names):
+        for place, no, seq in db.ask(_heads(len(part)), names):
             found[start + place] = Head(partition_no=no, seq=seq)
     return found
 
@@ -437,7 +437,7 @@ def matching(db: Db, on: str | None, selection: Selection, values: list[Any]) ->
     """The condition on `entries e`. `on` is that on the partition, whose values are there already; None: on any."""
     # What finds few rows leads; the plus keeps SQLite to that.
     few = selection.ids is not None or selection.nos is not None
-    where = [f"e.partition NOT IN {db.hidden}" if on is None else f"{'+' * few}e.partition {on}"]
+    where = [f"e.partition NOT IN {HIDDEN}" if on is None else f"{'+' * few}e.partition {on}"]
     for column, several in (
         ("no", selection.nos),
         ("id", selection.ids),

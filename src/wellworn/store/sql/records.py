@@ -9,15 +9,26 @@ from typing import Any
 from wellworn.core.clock import to_micros
 from wellworn.core.errors import StoreError
 from wellworn.core.values import Partition
-from wellworn.store.convert import SELECT_RECORD, body_of, names_of, record_from
+from wellworn.store.convert import CHANGING, RECORD_COLUMNS, SELECT_RECORD, body_of, names_of, record_from
 from wellworn.store.damage import Damage
 from wellworn.store.port import Record, RecordFilter
-from wellworn.store.sql.db import NAMED, Db, Row, limited, name_of
+from wellworn.store.sql.db import HIDDEN, NUMBER, VISIBLE, Db, Row, limited, name_of
 
 MOST_KEYS = 100
 """Keys that are looked for in one statement."""
 _BODY = 11
 """The place of the body in `SELECT_RECORD`."""
+_PUT = (
+    f"INSERT INTO records ({', '.join(RECORD_COLUMNS)}) VALUES ({', '.join('?' * len(RECORD_COLUMNS))}) ON CONFLICT {{}} "
+    "RETURNING no, EXISTS (SELECT 1 FROM record_entries d WHERE d.record = records.no)"
+)
+_KEEP_OLD, _REPLACE = (
+    _PUT.format("DO NOTHING"),
+    _PUT.format(
+        "(kind, key, tenant, ifnull(partition, 0)) WHERE key IS NOT NULL "
+        f"DO UPDATE SET {', '.join(f'{column} = excluded.{column}' for column in CHANGING)}"
+    ),
+)
 _ORDERS = {"oldest": "r.no", "newest": "r.no DESC", "due": "r.due_at, r.no"}
 
 
@@ -67,15 +78,15 @@ def put(db: Db, partition_no: int | None, record: Record, there: set[int], *, on
     if not there.issuperset(rows):
         body, rows = "{}", ()
     values = _row(db, partition_no, record, names, body, rows)
-    found = db.put_record(values, replace=bool(record.key) and not only_new)
-    if found is None:
+    found = db.ask(_REPLACE if record.key and not only_new else _KEEP_OLD, values)
+    if not found:
         return None
-    no, had_names = found
+    ((no, had_names),) = found
     if had_names:
         db.run("DELETE FROM record_entries WHERE record = ?", (no,))
     if named:
         db.many("INSERT INTO record_entries VALUES (?, ?)", [(no, entry) for entry in named])
-    return no
+    return int(no)
 
 
 def put_lines(db: Db, partition_nos: Sequence[int | None], lines: Sequence[Record]) -> list[int]:
@@ -122,8 +133,7 @@ def _conditions(db: Db, wanted: RecordFilter, keys: Sequence[str] | None = None)
     if partition is not None:
         where += " AND r.tenant = ?" if keys is not None else " AND +r.tenant = ?"
         column = "r.partition" if keys is None and not wanted.of_tenant else "ifnull(r.partition, 0)"
-        place = f"(SELECT s.no FROM partitions s WHERE {db.visible} AND {NAMED})"
-        where += f" AND {column} IN (0, {place})" if wanted.of_tenant else f" AND {column} = {place}"
+        where += f" AND {column} IN (0, {NUMBER})" if wanted.of_tenant else f" AND {column} = {NUMBER}"
         values += [partition.tenant, *name_of(partition)]
     elif wanted.tenant is not None:
         where += " AND r.tenant = ?" + " AND ifnull(r.partition, 0) = 0" * wanted.of_tenant
@@ -136,7 +146,7 @@ def _conditions(db: Db, wanted: RecordFilter, keys: Sequence[str] | None = None)
         where += " AND r.session = ?"
         values.append(wanted.session)
     if partition is None:
-        where += f" AND ifnull(r.partition, 0) NOT IN {db.hidden}"
+        where += f" AND ifnull(r.partition, 0) NOT IN {HIDDEN}"
     return index, where + _times(wanted, values), values
 
 
@@ -161,7 +171,7 @@ def _rows_named(db: Db, record: Record) -> list[int] | None:
     names, values = {*record.names}, list[Any]([record.tenant])
     rows = db.ask(
         "SELECT e.no FROM entries e JOIN partitions s ON s.no = e.partition "
-        f"WHERE +s.tenant = ? AND {db.visible} AND e.id {db.among([*names], values)}",
+        f"WHERE +s.tenant = ? AND {VISIBLE} AND e.id {db.among([*names], values)}",
         values,
     )
     return [no for (no,) in rows] if len(rows) == len(names) else None

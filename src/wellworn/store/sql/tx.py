@@ -30,7 +30,7 @@ from wellworn.store.port import (
     Vector,
 )
 from wellworn.store.sql import records
-from wellworn.store.sql.db import Db, Row, name_of
+from wellworn.store.sql.db import HIDDEN, Db, Row, name_of, remover
 from wellworn.store.sql.reader import SqlReader, matching
 
 SLICE = 1_000
@@ -58,6 +58,7 @@ SELECT (SELECT count(*) FROM index_records WHERE entry {0}),
        (SELECT count(*) FROM links WHERE source {0} OR target {0}),
        (SELECT count(*) FROM replaced WHERE entry {0})
 """
+_HIDE = "UPDATE partitions SET layer = '', layer_id = ?, seq = seq + 1 WHERE no = ?"
 _COUNT_USE = """
 UPDATE entries SET seq = ?, usage_count = usage_count + 1, updated_at = CASE WHEN updated_at < ? THEN ? ELSE updated_at END
 WHERE no = ?
@@ -344,7 +345,7 @@ class SqlTx(SqlReader, Tx):
     def hide_partition(self, partition: Partition) -> tuple[int, list[str]]:
         partition_no = self._number(self._db, partition)
         rows = self._db.ask("SELECT no, id FROM entries WHERE partition = ? ORDER BY no", (partition_no,))
-        self._db.hide(partition_no)
+        self._db.run(_HIDE, (f"{partition_no} {remover()}", partition_no))
         self._db.blank(partition.tenant, [no for no, _ in rows], partition_no)
         self._numbers.clear()
         self._seqs.clear()
@@ -367,7 +368,7 @@ class SqlTx(SqlReader, Tx):
         if gone:
             return Removed(records=gone)
         sessions = db.run("DELETE FROM sessions WHERE partition = ?", of_it)
-        last = db.run(f"DELETE FROM partitions WHERE no = ? AND no IN {db.hidden}", of_it)
+        last = db.run(f"DELETE FROM partitions WHERE no = ? AND no IN {HIDDEN}", of_it)
         return Removed(sessions=sessions) if last else None
 
     def _remove_turns(self, partition: Partition, partition_no: int, selection: Selection) -> Removed:

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wellworn.core.errors import StoreCorrupt, WrongKey
+from wellworn.core.locks import process_runs
 from wellworn.store.port import Flaw, Removed
 from wellworn.store.sql import SqlStore
+from wellworn.store.sql.db import remover
 from wellworn.store.sqlite.check import check_tables, mend_tables
 from wellworn.store.sqlite.connection import Connections
-from wellworn.store.sqlite.db import HIDDEN, is_left_behind, translated
+from wellworn.store.sqlite.db import translated
 from wellworn.store.sqlite.driver import Key, connect, explained, key_of
 from wellworn.store.sqlite.schema import STALE_INDEX
 
@@ -77,8 +79,15 @@ class SqliteStore(SqlStore):
     def _hidden(self) -> list[int]:
         """Partitions that a crash left half removed."""
         with self._connections.reading() as db:
-            rows = db.execute("SELECT no, layer FROM partitions WHERE tenant = ?", (HIDDEN,)).fetchall()
-        return [no for no, by in rows if is_left_behind(by, alone=self._connections.alone)]
+            rows = db.execute("SELECT no, layer_id FROM partitions WHERE layer = ''").fetchall()
+        return [no for no, name in rows if self._is_left_behind(name.partition(" ")[2])]
+
+    def _is_left_behind(self, by: str) -> bool:
+        """Whether whoever hid a partition is gone, so that somebody else must remove it."""
+        pid = by.partition(" ")[0]
+        if pid == str(os.getpid()):
+            return self._connections.alone or by != remover()
+        return not (pid.isdigit() and process_runs(int(pid)))
 
     def clear_hidden(self, number: int) -> Removed:
         removed = self._clear(number)

@@ -23,6 +23,8 @@ _NO_ENTRY = "entry NOT IN (SELECT no FROM entries)"
 _NO_END = "source NOT IN (SELECT no FROM entries) OR target NOT IN (SELECT no FROM entries)"
 _NO_PARTITION = "partition IS NOT NULL AND partition NOT IN (SELECT no FROM partitions)"
 _TURNS = "coalesce((SELECT max(number) + 1 FROM turns WHERE turns.session = sessions.no), 0)"
+_IS_LIST = "typeof(e.tags) = 'text' AND json_valid(e.tags)"
+_TAGS = f"json_each(iif({_IS_LIST}, e.tags, '[]'))"
 _NO_EPISODE = f"entry IS NOT NULL AND {_NO_ENTRY} AND session IN (SELECT no FROM sessions)"
 _SAID_AGAIN = f"""
 INSERT OR IGNORE INTO entries (
@@ -71,6 +73,14 @@ ORPHANS = {
         "UPDATE partitions SET seq = max(seq, (SELECT coalesce(max(max(e.seq, e.index_seq)), 0) + 1 FROM entries e "
         "WHERE e.partition = partitions.no))",
     ),
+    "tags": (
+        "the tag index disagrees",
+        "e.id",
+        f"entries e WHERE {_IS_LIST} AND (SELECT json_group_array(value) FROM (SELECT value FROM {_TAGS} ORDER BY value)) <> "
+        "(SELECT json_group_array(tag) FROM (SELECT tag FROM entry_tags t WHERE t.entry = e.no AND t.partition = e.partition "
+        "ORDER BY tag))",
+        f"DELETE FROM entry_tags; INSERT OR IGNORE INTO entry_tags SELECT e.partition, value, e.no FROM entries e, {_TAGS}",
+    ),
 }
 
 
@@ -95,29 +105,8 @@ def _flaws(db: SqliteDb) -> Iterator[Flaw]:
             problem = f"its {parent[:-1]} is gone; restore a backup"
             yield Flaw(check="turn", subject=f"{table} row {row}", problem=problem, repairable=False)
     for check, (problem, column, where, _) in ORPHANS.items():
-        for (subject,) in db.execute(f"SELECT {column} FROM {where}").fetchall():
+        for (subject,) in db.ask(f"SELECT {column} FROM {where}"):
             yield Flaw(check=check, subject=f"row {subject}", problem=problem, repairable=True)
-    yield from (flaw for _, flaw in _tag_flaws(db))
-
-
-def _tag_flaws(db: SqliteDb) -> Iterator[tuple[tuple[int, int, list[str]], Flaw]]:
-    """Entries whose tag rows differ from the tags they carry."""
-    rows = db.ask("""
-        SELECT e.no, e.partition, e.id, e.tags,
-               coalesce((SELECT json_group_array(t.tag) FROM entry_tags t WHERE t.entry = e.no AND t.partition = e.partition), '[]')
-        FROM entries e WHERE e.tags <> '[]' OR EXISTS (SELECT 1 FROM entry_tags t WHERE t.entry = e.no)
-        """)
-    for no, partition, entry_id, tags, rows_of_it in rows:
-        wanted, there = _texts(tags), _texts(rows_of_it)
-        if wanted is not None and (there is None or sorted(wanted) != sorted(there)):
-            flaw = Flaw(check="tags", subject=entry_id, problem="the tag index disagrees", repairable=True)
-            yield (no, partition, wanted), flaw
-
-
-def _texts(text: object) -> list[str] | None:
-    """A JSON list of texts; None where it is none: the entry itself cannot be read then, which its reader says."""
-    found = _json(text)
-    return found if isinstance(found, list) and all(isinstance(one, str) for one in found) else None
 
 
 def _json(text: object) -> Any:  # any JSON value
@@ -135,12 +124,10 @@ def mend_tables(db: SqliteDb) -> list[Flaw]:
     mended = [*_mend_rows(db), *(flaw for flaw in _flaws(db) if flaw.repairable)]
     for _, statement in triggers:
         db.execute(statement)
-    for (no, partition, tags), _ in list(_tag_flaws(db)):
-        db.execute("DELETE FROM entry_tags WHERE entry = ?", (no,))
-        db.executemany("INSERT OR IGNORE INTO entry_tags VALUES (?, ?, ?)", [(partition, tag, no) for tag in tags])
     db.create_function("thread_of", 2, thread_of)
     for _, _, where, statement in ORPHANS.values():
-        db.execute(statement or f"DELETE FROM {where}")
+        for one in (statement or f"DELETE FROM {where}").split(";"):
+            db.execute(one)
     return mended
 
 

@@ -11,7 +11,6 @@ thread is inside SQLite and closes every connection first; parent and child each
 
 from __future__ import annotations
 
-import io
 import logging
 import os
 import sqlite3
@@ -28,8 +27,8 @@ from wellworn.core.errors import StoreBusy, StoreClosed, StoreCorrupt, StoreErro
 from wellworn.core.locks import patience_left
 from wellworn.store.sqlite.db import SqliteDb, translated, translation
 from wellworn.store.sqlite.driver import PLAIN_HEADER, connect, raw_key, salt_of
-from wellworn.store.sqlite.log import begin_log, beside, close_sealed, end_log, is_marked
-from wellworn.store.sqlite.schema import LONE, MIGRATIONS, migrate, version_of
+from wellworn.store.sqlite.log import alone_beside, begin_log, beside, close_sealed, end_log, is_marked
+from wellworn.store.sqlite.schema import APPLICATION_ID, VERSION, migrate, version_of
 
 BUSY_TIMEOUT_S = 60.0
 CHECKPOINT_TIMEOUT_S = 1.0
@@ -65,9 +64,10 @@ class Connections:
             self.alone = shared is None
             """Whether this process had not opened the file before."""
             if shared is None:
-                self.read_only = _look_at(path, secret)
-                self._lone = self.read_only and _is_lone(path, secret)
-                self.log_missing = not self.read_only and secret is None and _lacks_log(path)
+                with alone_beside(path):
+                    self.read_only = _look_at(path, secret)
+                    self._lone = self.read_only and _is_lone(path, secret)
+                    self.log_missing = not self.read_only and secret is None and _lacks_log(path)
                 self._held.salt = PLAIN_HEADER if secret is None else salt_of(path)
             else:  # looked at already; opening and closing it beside SQLite would drop the locks of this process
                 self.read_only, self._lone = shared.read_only and not shared._full, shared._lone
@@ -103,11 +103,11 @@ class Connections:
             self._held.seals = False
             self._held.writer = writer = self._connect()
             if self.read_only:
-                if not LONE <= version_of(writer) <= len(MIGRATIONS):
+                if version_of(writer) != VERSION:
                     raise StoreError(f"{str(self._path)!r} is of an older release and cannot be changed; copy it first")
                 return
             with _busy_timeout(writer, wait_s := patience_left(BUSY_TIMEOUT_S)):
-                if version_of(writer) != len(MIGRATIONS):  # else it need not be written to, which others may do
+                if version_of(writer) != VERSION:  # else it need not be written to, which others may do
                     writer.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file; has no effect on any other
                     migrate(writer)
                 self._held.seals = not self.log_missing and self._synchronous != "OFF"
@@ -344,7 +344,7 @@ class _Held:
     def end(self, connection: SqliteDb, *, last: bool) -> None:
         """Close a connection that may be the last one."""
         if last and self.seals:
-            close_sealed(connection, self._path, lambda: self.connect("?mode=rw", timeout=0.0))
+            close_sealed(connection, self._path)
         else:
             with suppress(sqlite3.Error):
                 connection.close()
@@ -422,7 +422,7 @@ def fold(path: Path) -> None:
         with suppress(sqlite3.Error):
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("COMMIT")
-        close_sealed(connection, path, lambda: connect(path, None, "?mode=rw", timeout=0.0))
+        close_sealed(connection, path)
 
 
 def _opened() -> list[Connections]:
@@ -542,43 +542,28 @@ def _check_ours(path: Path, secret: bytes | None) -> None:
     Others may be writing to it at this moment, so it is read under SQLite's locks. Only a file that has lost its log is
     read without: SQLite would make a new log beside it.
     """
-    for last in (False, False, True):
-        lone = _is_lone(path, secret)
-        try:
-            with translated(), closing(connect(path, secret, _READ[lone], timeout=BUSY_TIMEOUT_S)) as connection:
-                version_of(connection)
-        except StoreCorrupt:
-            if last or not lone:
-                raise
-            time.sleep(0.1)  # somebody may have begun a log after we looked for it
-        except StoreError:
-            if not beside(path, "-journal").exists():
-                raise
-            return  # a crash left a write half done; who opens the file to write takes it back
-        else:
-            return
+    how = _READ[_is_lone(path, secret)]
+    try:
+        with translated(), closing(connect(path, secret, how, timeout=BUSY_TIMEOUT_S)) as connection:
+            version_of(connection)
+    except StoreCorrupt:
+        raise
+    except StoreError:  # a crash left a write half done: who opens the file to write takes it back
+        if not beside(path, "-journal").exists():
+            raise
 
 
 def _lacks_log(path: Path) -> bool:
-    """Whether the file says that it has a log, there is none, and nobody has it open or switches: it was copied alone.
-
-    It is looked at twice: who was switching at the first look may have ended before we looked for the mark.
-    """
+    """Whether the file says that it has a log, there is none, and nobody has it open: it was copied alone."""
     with path.open("r+b", buffering=0) as file:
-        apart = _is_lone(path, since=LONE) and not is_marked(path) and _can_lock(file.fileno())
-        return apart and _is_lone(path, since=LONE)
+        ours = file.read(72)[68:] == APPLICATION_ID.to_bytes(4)
+        return ours and _is_lone(path) and not is_marked(path) and _can_lock(file.fileno())
 
 
-def _is_lone(path: Path, secret: bytes | None = None, *, since: int = 0) -> bool:
-    """Whether a plain file says that it has a log, and there is none."""
+def _is_lone(path: Path, secret: bytes | None = None) -> bool:
+    """Whether the header of a plain file says that it has a log, and there is none."""
     with path.open("rb", buffering=0) as file:
-        return secret is None and _says_log(file, since) and not beside(path, "-wal").exists()
-
-
-def _says_log(file: io.FileIO, since: int) -> bool:
-    """Whether a plain file's header says that a log belongs to it, and that its schema is at least this one."""
-    header = file.read(100)
-    return header[18:20] == b"\x02\x02" and int.from_bytes(header[60:64]) >= since
+        return secret is None and file.read(20)[18:] == b"\x02\x02" and not beside(path, "-wal").exists()
 
 
 def _can_lock(handle: int) -> bool:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import chain
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from wellworn.core.errors import StoreBusy, StoreCorrupt, StoreError
-from wellworn.core.locks import process_runs
 from wellworn.store import convert
 from wellworn.store.port import NewEntry
-from wellworn.store.sql.db import Row
+from wellworn.store.sql.db import HIDDEN, Row
 
 MOST_MARKS = 100
 """Values that are given one by one; more are given as one JSON list."""
@@ -26,10 +23,6 @@ MOST_JOINED = 500
 """Row numbers that are looked up in one join."""
 BROKEN = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged file ends in; the second where the message would quote the damage."""
-HIDDEN = ""
-"""The tenant of partitions that are being removed: a name that no scope can have."""
-_THIS_LIFE = os.urandom(8).hex()
-"""Tells this process from an earlier one of the same number."""
 
 
 @cache
@@ -38,22 +31,11 @@ def _insert(table: str, columns: tuple[str, ...], rows: int = 1) -> str:
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * rows)}"
 
 
-_ENTRY_ROW = ("partition", "seq", "index_seq", *convert.ENTRY_COLUMNS)
-_maybe = itemgetter(*(place for place, name in enumerate(_ENTRY_ROW) if name in convert.MAYBE))
-_always = itemgetter(*(place for place, name in enumerate(_ENTRY_ROW) if name not in convert.MAYBE))
-_INSERT_ENTRY, _INSERT_NOTE = _insert("entries", _ENTRY_ROW), _insert("entries", _always(_ENTRY_ROW))
-_NOTHING = (None,) * len(convert.MAYBE)
-"""Most entries have none of the columns that may be empty, and binding a None takes longer than a number."""
+_INSERT_ENTRY = _insert("entries", ("partition", "seq", "index_seq", *convert.ENTRY_COLUMNS))
 _INSERT_INDEX = _insert(
     "index_records",
     ("entry", "partition", "near_a", "near_b", "length", "chars", "traits", "speaker", "terms", "counts", "vector"),
 )
-_OLD_RECORD = """
-SELECT no, names FROM records INDEXED BY records_by_key
-WHERE tenant = ? AND ifnull(partition, 0) = ifnull(?, 0) AND kind = ? AND key = ?
-"""
-_INSERT_RECORD = _insert("records", convert.RECORD_COLUMNS) + " ON CONFLICT DO NOTHING"
-_UPDATE_RECORD = f"UPDATE records SET {', '.join(f'{column} = ?' for column in convert.CHANGING)} WHERE no = ?"
 _dumps = json.JSONEncoder(ensure_ascii=False).encode
 
 if TYPE_CHECKING:
@@ -65,8 +47,6 @@ else:  # a class of either library, see `driver`
 class SqliteWords(_Driver):
     """What the shared statements need beside the driver's own methods: see `store.sql.db.Db`."""
 
-    visible = f"s.tenant <> '{HIDDEN}'"
-    hidden = f"(SELECT no FROM partitions WHERE tenant = '{HIDDEN}')"
     size = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
 
     def ask(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -122,27 +102,14 @@ class SqliteWords(_Driver):
         """Nothing: each is written at once."""
 
     def add_entry(self, partition_no: int, seq: int, new: NewEntry) -> int:
-        row = (partition_no, seq, seq, *convert.entry_row(new.entry))
-        bare = _maybe(row) == _NOTHING
-        no = self.execute(_INSERT_NOTE if bare else _INSERT_ENTRY, _always(row) if bare else row).lastrowid
+        no = self.execute(_INSERT_ENTRY, (partition_no, seq, seq, *convert.entry_row(new.entry))).lastrowid
         assert no is not None  # noqa: S101  an INSERT always has one
         self.execute(_INSERT_INDEX, (no, partition_no, *convert.index_row(new.index, new.vector)))
         self.many("INSERT INTO entry_tags VALUES (?, ?, ?)", [(partition_no, tag, no) for tag in new.entry.tags])
         return no
 
-    def put_record(self, row: Row, *, replace: bool) -> tuple[int, bool] | None:
-        old = self.execute(_OLD_RECORD, row[8:12]).fetchone() if replace else None
-        if old is not None:
-            self.execute(_UPDATE_RECORD, (*row[:8], old[0]))
-            return old[0], old[1] != "[]"
-        made = self.execute(_INSERT_RECORD, row)
-        return (made.lastrowid or 0, False) if made.rowcount else None
-
     def add_lines(self, rows: Sequence[Row]) -> list[int]:
-        """Without the columns that all leave empty, as an entry is added."""
-        empty = [all(value is None for value in column) for column in zip(*rows, strict=True)]
-        given = itemgetter(*(place for place, none in enumerate(empty) if not none))
-        self._add("records", given(convert.RECORD_COLUMNS), [given(row) for row in rows])
+        self._add("records", convert.RECORD_COLUMNS, rows)
         (last,) = self.execute("SELECT seq FROM sqlite_sequence WHERE name = 'records'").fetchone()
         return [*range(last - len(rows) + 1, last + 1)]
 
@@ -170,15 +137,8 @@ class SqliteWords(_Driver):
             if count == len(nos):
                 return dict.fromkeys(nos, likely)
         values: list[Any] = []
-        where = f"no {self.among(nos, values)} AND partition NOT IN {self.hidden}"
+        where = f"no {self.among(nos, values)} AND partition NOT IN {HIDDEN}"
         return dict(self.execute(f"SELECT no, partition FROM entries WHERE {where}", values).fetchall())
-
-    def hide(self, partition_no: int) -> None:
-        """The row tells who removes the partition."""
-        self.execute(
-            "UPDATE partitions SET tenant = ?, layer = ?, layer_id = no, seq = seq + 1 WHERE no = ?",
-            (HIDDEN, _remover(), partition_no),
-        )
 
     def blank(self, tenant: str, gone: Sequence[int], but: int) -> None:
         rows = self.execute(
@@ -200,20 +160,6 @@ def _text(value: bytes) -> str | bytes:
         return value.decode()
     except UnicodeDecodeError:
         return value
-
-
-def _remover() -> str:
-    """Who removes a hidden partition: the process, as its row tells."""
-    return f"{os.getpid()} {_THIS_LIFE}"
-
-
-def is_left_behind(by: str, *, alone: bool) -> bool:
-    """Whether whoever hid a partition is gone, so that somebody else must remove it; `alone`: this process has not opened
-    the file elsewhere."""
-    pid = by.partition(" ")[0]
-    if not pid.isdigit():
-        return True
-    return alone or by != _remover() if int(pid) == os.getpid() else not process_runs(int(pid))
 
 
 @contextmanager
