@@ -118,14 +118,6 @@ def test_what_claude_deletes_is_not_found_and_what_is_cleared_is_gone(ada: Memor
     assert ada.entries() == []
 
 
-def test_two_files_may_say_the_same_and_people_have_their_own(memory: Memory) -> None:
-    ada, ben = WellwornMemoryTool(memory.for_user("ada")), WellwornMemoryTool(memory.for_user("ben"))
-    for path in ("/memories/a.md", "/memories/b.md"):
-        create(ada, path, "the same")
-    assert "/memories/b.md" in answer(ada, {"command": "view", "path": "/memories"})
-    assert answer(ben, {"command": "view", "path": "/memories/a.md"}).startswith("error: The path")
-
-
 def test_a_path_with_personal_data_is_found_under_its_name_again() -> None:
     with Memory(":memory:", background=False, scrubber="mask") as memory:
         tool = WellwornMemoryTool(memory.for_user("ada"))
@@ -169,18 +161,17 @@ def test_edits_at_the_same_time_are_all_kept(ada: Memory, monkeypatch: pytest.Mo
     ]
 
 
-async def test_the_async_tool_does_the_same(ada: Memory) -> None:
-    tool = AsyncWellwornMemoryTool(ada)
-    made = await tool.call({"command": "create", "path": "/memories/a.md", "file_text": "one\ntwo"})
+async def test_the_async_tool_does_the_same_for_each_person(memory: Memory, ada: Memory) -> None:
+    tool, path = AsyncWellwornMemoryTool(ada), {"path": "/memories/a.md"}
+    made = await tool.call({"command": "create", **path, "file_text": "one\ntwo"})
     assert made == "File created successfully at: /memories/a.md"
-    for command in (
-        {"command": "insert", "path": "/memories/a.md", "insert_line": 0, "insert_text": "zero"},
-        {"command": "str_replace", "path": "/memories/a.md", "old_str": "one", "new_str": "1"},
-        {"command": "rename", "old_path": "/memories/a.md", "new_path": "/memories/b.md"},
-    ):
-        await tool.call(command)
+    await tool.call({"command": "insert", **path, "insert_line": 0, "insert_text": "zero"})
+    await tool.call({"command": "str_replace", **path, "old_str": "one", "new_str": "1"})
+    await tool.call({"command": "rename", "old_path": "/memories/a.md", "new_path": "/memories/b.md"})
     shown = await tool.call({"command": "view", "path": "/memories/b.md"})
     assert str(shown).split("\n")[1:4] == ["     1\tzero", "     2\t1", "     3\ttwo"]
+    ben = WellwornMemoryTool(memory.for_user("ben"))
+    assert answer(ben, {"command": "view", "path": "/memories/b.md"}).startswith("error: The path")
     await tool.call({"command": "delete", "path": "/memories/b.md"})
     assert await tool.clear_all_memory() == "All memory cleared"
 
@@ -198,26 +189,26 @@ def rename_meanwhile(tool: WellwornMemoryTool, ada: Memory, patch: pytest.Monkey
     patch.setattr(writer, "records_of", interrupted)
 
 
-def test_of_two_renames_to_one_path_at_once_one_is_refused(ada: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("files", "meanwhile", "then", "problem", "left"),
+    [
+        ("ab", ("b", "c"), ("a", "c"), "The destination /memories/c already exists", ["a", "c"]),
+        (
+            ["old/a", "old/b"],
+            ("old", "first"),
+            ("old", "second"),
+            "The path /memories/old does not exist",
+            ["first/a", "first/b"],
+        ),
+    ],
+)
+def test_of_two_renames_at_once_one_is_refused_as_a_whole(
+    ada: Memory, monkeypatch: pytest.MonkeyPatch, files: Any, meanwhile: Any, then: Any, problem: str, left: list[str]
+) -> None:
     tool = WellwornMemoryTool(ada)
-    for name in "ab":
-        tool.call({"command": "create", "path": f"/memories/{name}", "file_text": f"File {name}."})
-
-    rename_meanwhile(tool, ada, monkeypatch, "/memories/b", "/memories/c")
-    with pytest.raises(ToolError, match="The destination /memories/c already exists"):
-        tool.call({"command": "rename", "old_path": "/memories/a", "new_path": "/memories/c"})
-    assert [str(tool.call({"command": "view", "path": f"/memories/{name}"}))[-7:] for name in "ac"] == [
-        "File a.",
-        "File b.",
-    ]
-
-
-def test_a_folder_is_renamed_as_a_whole_or_not_at_all(ada: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    tool = WellwornMemoryTool(ada)
-    for name in "abc":
-        tool.call({"command": "create", "path": f"/memories/old/{name}", "file_text": f"File {name}."})
-
-    rename_meanwhile(tool, ada, monkeypatch, "/memories/old", "/memories/first")
-    with pytest.raises(ToolError, match="The path /memories/old does not exist"):
-        tool.call({"command": "rename", "old_path": "/memories/old", "new_path": "/memories/second"})
-    assert [entry.title for entry in ada.entries()] == [f"first/{name}" for name in "abc"]
+    for name in files:
+        tool.call({"command": "create", "path": f"/memories/{name}", "file_text": "the same in each file"})
+    rename_meanwhile(tool, ada, monkeypatch, f"/memories/{meanwhile[0]}", f"/memories/{meanwhile[1]}")
+    with pytest.raises(ToolError, match=problem):
+        tool.call({"command": "rename", "old_path": f"/memories/{then[0]}", "new_path": f"/memories/{then[1]}"})
+    assert [entry.title for entry in ada.entries()] == left

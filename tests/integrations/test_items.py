@@ -33,10 +33,8 @@ def test_a_value_reads_back_type_for_type(value: dict[str, Any]) -> None:
     ("value", "problem"),
     [
         ({"x": [float("-inf")]}, "not plain JSON"),
-        ({"x": b"bytes"}, "bytes"),
         ({"x": datetime(2024, 5, 1, tzinfo=UTC)}, "datetime"),
         ({1: "x"}, "the key 1"),
-        ({"x": [{None: 1}]}, "the key None"),
         ({"x": "a" * 1_000_000}, "1,000,000"),
         ([("x", 1)], "dict, not list"),
         ({"x": 10**5000}, "not plain JSON"),
@@ -45,10 +43,7 @@ def test_a_value_reads_back_type_for_type(value: dict[str, Any]) -> None:
 def test_a_value_that_json_would_change_is_refused(value: Any, problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem):
         encoded(value)
-
-
-def test_a_value_that_contains_itself_is_refused() -> None:
-    ring: dict[str, Any] = {}
+    ring: dict[str, Any] = {"value": value}
     ring["ring"] = ring
     with pytest.raises(InvalidInput, match="value"):
         encoded(ring)

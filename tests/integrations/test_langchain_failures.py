@@ -64,15 +64,6 @@ def test_the_vector_store_cannot_be_asked(parts: Parts, caplog: pytest.LogCaptur
     logged(caplog, "recall", "RuntimeError")
 
 
-def test_the_memory_cannot_be_asked(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    memory.remember("Ada lives in Oslo.", scope=ADA)
-    monkeypatch.setattr(memory, "recall", failing)
-    middleware, model = RMMMiddleware(memory), scripted("I do not know.")
-    assert ask(agent_of(model, middleware), QUESTION) == "I do not know."
-    assert [shown(prompt) for prompt in model.seen] == [[]]
-    assert middleware.faults == {"recall": 1}
-
-
 # -- Reranker computation fails: the first M of the vector store -------------------------------------------------
 
 
@@ -94,7 +85,7 @@ def test_the_reranker_cannot_compute(
 # -- Citation parsing fails: no update ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("answer", ["In Oslo. [5]", "In Oslo. [0,", "In Oslo. [abc]", "In Oslo.", "In Oslo. (0)"])
+@pytest.mark.parametrize("answer", ["In Oslo. [5]", "In Oslo. [0,", "In Oslo. (0)"])
 def test_the_citation_is_malformed(parts: Parts, caplog: pytest.LogCaptureFixture, answer: str) -> None:
     middleware, model = parts.middleware(), scripted(answer)
     assert ask(agent_of(model, middleware), QUESTION) == answer
@@ -165,6 +156,7 @@ HOOKS = [
     ("wrap_model_call", "injected", "show"),
     ("wrap_model_call", "can_cite", "show"),
     ("wrap_model_call", "stripped", "cite"),
+    ("after_model", "with_words", "learn"),
     ("after_agent", "new_messages", "store"),
 ]
 
@@ -183,23 +175,6 @@ def test_a_hook_throws(
     assert memory.learning.status(scope=ADA).outcomes == 0
 
 
-def test_learning_that_fails_changes_nothing_and_is_noted(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    memory.remember("Ada lives in Oslo.", scope=ADA)
-    monkeypatch.setattr(memory, "outcome", failing)
-    middleware, model = RMMMiddleware(memory), scripted("In Oslo. [0]")
-    assert ask(agent_of(model, middleware), QUESTION) == "In Oslo."
-    assert middleware.faults == {"learn": 1}
-    assert memory.learning.status(scope=ADA).outcomes == 0
-
-
-def test_an_agent_answers_although_its_memory_is_closed(memory: Memory) -> None:
-    middleware, model = RMMMiddleware(memory), scripted("Hello.")
-    memory.close()
-    assert ask(agent_of(model, middleware), "Hi", is_session_end=True) == "Hello."
-    assert middleware.faults == {"recall": 1, "store": 1, "reflect": 1}
-    assert len(model.seen) == 1
-
-
 def test_a_run_without_a_user_is_as_without_the_middleware(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
     middleware, model = RMMMiddleware(memory), scripted("Hello. [0]")
     agent = agent_of(model, middleware, context_schema=None)
@@ -208,6 +183,7 @@ def test_a_run_without_a_user_is_as_without_the_middleware(memory: Memory, caplo
     assert [message.content for message in model.seen[0]][1:] == ["Hi"]
     assert middleware.faults == {"start": 1}
     logged(caplog, "start", "InvalidInput")
+    assert "context={'user_id': …} or config={'configurable'" in caplog.text
 
 
 # -- the model's own errors --------------------------------------------------------------------------------------

@@ -9,31 +9,34 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, SummarizationMiddleware
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
-from langchain_core.tools import tool
+from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
 from contract.few import FEWER
-from integrations.world import ADA, BEN, Parts, agent_of, ask, citing, extracting, scripted, shown, thread, turns
+from integrations.world import (
+    ADA,
+    BEN,
+    Parts,
+    agent_of,
+    ask,
+    calling,
+    citing,
+    clock,
+    extracting,
+    scripted,
+    shown,
+    thread,
+    turns,
+)
 from wellworn import InvalidInput, Memory
 from wellworn.integrations.langchain import RMMMiddleware
 
 WHO = {"user_id": "ada"}
-
-
-@tool
-def clock() -> str:
-    """The time."""
-    return "noon"
-
-
-def calling() -> AIMessage:
-    return AIMessage("", tool_calls=[{"name": "clock", "args": {}, "id": "c1"}])
 
 
 def pausing(model: Any, middleware: RMMMiddleware, saver: Any) -> Any:
@@ -74,7 +77,7 @@ def test_a_run_resumed_in_another_process_continues_with_the_memories_it_began_w
         assert not middleware.faults
 
 
-def test_so_does_one_on_parts_of_ones_own() -> None:
+def test_one_on_parts_continues_and_a_memory_that_was_forgotten_meanwhile_is_not_shown_again(memory: Memory) -> None:
     parts, saver = Parts(), InMemorySaver()
     parts.remember("Ada's bicycle is a green Brompton.", "Ada lives in Oslo.")
     model = scripted(calling(), citing("green", "A green one."))
@@ -82,11 +85,7 @@ def test_so_does_one_on_parts_of_ones_own() -> None:
     middleware = parts.middleware()  # knows of the recall only what the state says
     resume(pausing(model, middleware, saver))
     assert shown(model.seen[1]) == shown(model.seen[0])
-    assert parts.residual().steps == 1
-    assert not middleware.faults
-
-
-def test_a_memory_that_was_forgotten_meanwhile_is_not_shown_again(memory: Memory) -> None:
+    assert (parts.residual().steps, middleware.faults) == (1, {})
     id = memory.remember("Ada's bicycle is a green Brompton.", scope=ADA)[0]
     model, saver = scripted(calling(), "I do not know."), InMemorySaver()
     start(pausing(model, RMMMiddleware(memory), saver), "Which bicycle?")
@@ -117,15 +116,6 @@ def test_a_session_over_several_runs_becomes_memories_once() -> None:
     assert parts.texts() == ["The user drinks oolong.", "The user rides a bicycle."]
 
 
-def test_without_an_end_nothing_is_extracted_until_it_is_asked_for(memory: Memory) -> None:
-    middleware = RMMMiddleware(memory)
-    agent = agent_of(scripted("Noted."), middleware)
-    ask(agent, "I live in Oslo.")
-    assert memory.jobs.list(scope=ADA) == []
-    middleware.end_session("ada", "t1")
-    assert [job.kind for job in memory.jobs.list(scope=ADA)] == ["reflect"]
-
-
 async def test_a_session_is_ended_from_outside() -> None:
     parts, saver = Parts(model=extracting("The user rides a bicycle.")), InMemorySaver()
     agent = pausing(scripted("Noted.", calling()), parts.middleware(), saver)
@@ -135,22 +125,18 @@ async def test_a_session_is_ended_from_outside() -> None:
     assert parts.texts() == ["The user rides a bicycle."]
 
 
-def test_an_end_that_fails_says_so(memory: Memory) -> None:
+def test_an_end_is_asked_for_and_one_that_fails_says_so(memory: Memory) -> None:
     middleware = RMMMiddleware(memory)
-    agent = agent_of(scripted("Noted."), middleware)
-    ask(agent, "I live in Oslo.")
+    without = RMMMiddleware(memory, enable_prospective_reflection=False)
+    ask(agent_of(scripted("Noted."), without), "I live in Oslo.", is_session_end=True)
+    assert memory.jobs.list(scope=ADA) == []
+    middleware.end_session("ada", "t1")
+    assert [job.kind for job in memory.jobs.list(scope=ADA)] == ["reflect"]
     memory.close()
     middleware.end_session("ada", "t1")
     assert middleware.faults == {"reflect": 1}
     with pytest.raises(InvalidInput, match="not a user"):
         middleware.end_session("", "t1")
-
-
-def test_without_prospective_reflection_an_end_starts_nothing(memory: Memory) -> None:
-    middleware = RMMMiddleware(memory, enable_prospective_reflection=False)
-    ask(agent_of(scripted("Noted."), middleware), "I live in Oslo.", is_session_end=True)
-    assert memory.jobs.list(scope=ADA) == []
-    assert len(turns(memory)) == 2
 
 
 # -- one user in parallel sessions (F.5) -------------------------------------------------------------------------
@@ -205,17 +191,6 @@ def test_a_thread_that_changes_hands_reveals_nothing_of_its_first_user(memory: M
     assert "zeppelin" in str(parts.model.seen[0][-1].content)
 
 
-def test_a_run_resumed_for_another_user_shows_nothing_of_the_first(memory: Memory) -> None:
-    memory.remember("Ada's secret is xylophone.", scope=ADA)
-    model, saver = scripted(calling(), "Noted. [0]"), InMemorySaver()
-    agent = pausing(model, RMMMiddleware(memory), saver)
-    start(agent, "Which secret?")
-    assert len(shown(model.seen[0])) == 1
-    resume(agent, user_id="ben")
-    assert shown(model.seen[1]) == []
-    assert memory.learning.status(scope=ADA).outcomes == memory.learning.status(scope=BEN).outcomes == 0
-
-
 USERS = ["ada", "a.da", "a%2Eda", "ädä@example.com", "ADA", "аda", "x" * 199, "x" * 198 + "y", "."]
 """Alike, and with every sign that a namespace or a path might stumble over."""
 STEPS = st.lists(st.tuples(st.integers(0, len(USERS) - 1), st.integers(0, 1), st.booleans()), min_size=2, max_size=8)
@@ -250,22 +225,15 @@ def finds_the_word(messages: list[BaseMessage]) -> str:
 
 
 @given(steps=STEPS)
+@example(steps=[(0, 0, True), (1, 0, True), (0, 1, False), (1, 1, False)])
 @FEWER
 def test_nobody_sees_the_memories_of_another(steps: list[tuple[int, int, bool]]) -> None:
+    again = [step for n, step in enumerate(steps) if (step[0], 1 - step[1], True) in steps[:n]]
     with Memory(":memory:", background=False, embedder="hash") as memory:
         model = scripted("Yes. [0]")
-        play(agent_of(model, RMMMiddleware(memory)), model, steps)
+        assert play(agent_of(model, RMMMiddleware(memory)), model, steps) >= len({who for who, _, _ in again})
     parts, model = Parts(model=scripted(finds_the_word)), scripted("Yes. [0]")
-    play(agent_of(model, parts.middleware()), model, steps)
-
-
-def test_the_play_shows_memories_at_all() -> None:
-    steps = [(0, 0, True), (1, 0, True), (0, 1, False), (1, 1, False)]
-    with Memory(":memory:", background=False, embedder="hash") as memory:
-        model = scripted("Yes. [0]")
-        assert play(agent_of(model, RMMMiddleware(memory)), model, steps) > 0
-    parts, model = Parts(model=scripted(finds_the_word)), scripted("Yes. [0]")
-    assert play(agent_of(model, parts.middleware()), model, steps) > 0
+    assert play(agent_of(model, parts.middleware()), model, steps) >= len({who for who, _, _ in again})
 
 
 # -- summaries of another middleware -----------------------------------------------------------------------------

@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import subprocess
 import sys
-import textwrap
 import threading
-from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
-import numpy as np
 import pytest
-from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
 from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 
 from wellworn import AsyncMemory, InvalidInput, Memory, Scope
 from wellworn.integrations.langgraph_store import WellwornStore
-from wellworn.integrations.vectorstore import WellwornVectorStore
 
 NS = ("users", "ada")
 PASSAGE = "The spare key of the boathouse hangs behind the blue clock."
 FILLER = " ".join(f"On day {n} nothing of note happened and the weather was dull." for n in range(60))
-
-
-@pytest.fixture
-def memory() -> Iterator[Memory]:
-    with Memory(":memory:") as memory:
-        yield memory
 
 
 @pytest.fixture
@@ -44,19 +31,6 @@ def keys(found: Any) -> list[str]:  # items or search items
 
 
 # -- values ------------------------------------------------------------------------------------------------------
-
-
-def test_a_value_comes_back_exactly_and_is_the_callers_own(store: WellwornStore) -> None:
-    value = {"z": 1, "a": [1.0, True, None, -0.0, 2**70], "ü": "naïve 🌧\x00\ud800", "nested": {"": {"x": [[]]}}}
-    store.put(NS, "k", value)
-    item = store.get(NS, "k")
-    assert item is not None
-    assert json.dumps(item.value) == json.dumps(value)
-    item.value["nested"][""]["x"].append("changed")
-    value["z"] = 2
-    again = store.get(NS, "k")
-    assert again is not None
-    assert (again.value["z"], again.value["nested"]) == (1, {"": {"x": [[]]}})
 
 
 def test_a_refused_value_leaves_what_was_there_and_the_rest_of_the_batch(store: WellwornStore) -> None:
@@ -123,12 +97,15 @@ def test_an_item_is_no_turn_of_a_dialogue(store: WellwornStore) -> None:
         ({"home.city": {"$ne": "Oslo"}}, {"b", "c", "d"}),
         ({"home": {"street.number": 9}}, {"b"}),
         ({"v1.2": "new"}, {"d"}),
-        ({"home.city.part": "west"}, set()),
+        ({"n": {"$gt": "1"}}, {"a", "b"}),
+        ({"n": {"$gt": 1, "$lt": 3}}, {"a"}),
+        ({"n": {"$lt": []}}, set()),  # what cannot be compared does not match
+        ({"missing": {"$gt": 0}}, set()),
     ],
 )
-def test_a_dotted_name_looks_further_down(store: WellwornStore, filter: Any, expected: set[str]) -> None:
-    store.put(NS, "a", {"home": {"city": "Oslo", "street": {"number": 7}}})
-    store.put(NS, "b", {"home": {"city": "Bonn", "street": {"number": 9}}})
+def test_filters_look_further_down_and_compare_numbers(store: WellwornStore, filter: Any, expected: set[str]) -> None:
+    store.put(NS, "a", {"home": {"city": "Oslo", "street": {"number": 7}}, "n": 2})
+    store.put(NS, "b", {"home": {"city": "Bonn", "street": {"number": 9}}, "n": "3"})
     store.put(NS, "c", {"home": "Oslo"})
     store.put(NS, "d", {"v1.2": "new"})
     assert set(keys(store.search(NS, filter=filter))) == expected
@@ -139,23 +116,6 @@ def test_a_filter_reaches_past_what_ranks_better(store: WellwornStore) -> None:
     store.put(NS, "last", {"text": "nothing in common", "n": 1000})
     assert keys(store.search(NS, query="tea", filter={"n": {"$gte": 1000}})) == ["last"]
     assert len(store.search(NS, query="tea", filter={"n": {"$lt": 50}}, limit=500)) == 50
-
-
-@pytest.mark.parametrize(
-    ("filter", "expected"),
-    [
-        ({"n": {"$gt": "1"}}, {"number", "text"}),
-        ({"d": {"$gte": "2024-05-01"}}, {"number"}),
-        ({"n": {"$lt": []}}, set()),
-        ({"missing": {"$gt": 0}}, set()),
-        ({"missing": {"$ne": 0}}, {"number", "text"}),
-        ({"n": {"$gt": 1, "$lt": 3}}, {"number"}),
-    ],
-)
-def test_values_that_cannot_be_compared_do_not_match(store: WellwornStore, filter: Any, expected: set[str]) -> None:
-    store.put(NS, "number", {"n": 2, "d": "2024-06-01"})
-    store.put(NS, "text", {"n": "3", "d": "2024-01-01"})
-    assert set(keys(store.search(NS, filter=filter))) == expected
 
 
 def test_a_memory_without_vectors_goes_by_words() -> None:
@@ -180,16 +140,9 @@ def test_the_store_and_the_people_of_its_tenant_do_not_see_each_other(store: Wel
     assert len(memory.recall("tea", scope=ada).hits) == 1
     found = memory.recall("tea", scope=store.scope(NS)).hits
     assert [hit.entry.text for hit in found] == ['{"text": "the store drinks tea"}']
-
-
-def test_forgetting_a_namespace_through_the_memory_empties_it(store: WellwornStore, memory: Memory) -> None:
-    store.put(NS, "k", {"text": FILLER})
     store.put(("users", "ben"), "k", {"text": "tea"})
     memory.forget(scope=store.scope(NS), everything=True)
-    assert store.get(NS, "k") is None
-    assert store.list_namespaces() == [("users", "ben")]
-    store.put(NS, "k", {"text": "back"})
-    assert len(store.search(("users",))) == 2
+    assert (store.get(NS, "k"), store.list_namespaces()) == (None, [("users", "ben")])
 
 
 def test_the_scrubber_sees_every_text_and_a_deleted_item_leaves_nothing_in_the_file(tmp_path: Path) -> None:
@@ -229,8 +182,6 @@ def test_items_survive_export_and_load(store: WellwornStore, memory: Memory, tmp
     "op",
     [
         GetOp(("a.b",), "k"),
-        PutOp(("a", ""), "k", {}),
-        PutOp(("a\x00",), "k", {}),
         PutOp(("a\ud800",), "k", {}),
         PutOp(("a" * 300,), "k", {}),
         SearchOp(("a.b",)),
@@ -291,86 +242,23 @@ def test_threads_that_put_delete_and_search_lose_nothing(memory: Memory) -> None
     assert memory.verify().ok
 
 
-class ThreadNoting:
-    """An embedder that notes on which threads it was asked."""
+async def test_nothing_runs_on_the_event_loop(store: WellwornStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, batch = set(), store.batch
 
-    name, width = "test:threads", 4
+    def noting(ops: Any) -> Any:
+        threads.add(threading.get_ident())
+        return batch(ops)
 
-    def __init__(self) -> None:
-        self.threads: set[int] = set()
-
-    def embed(self, texts: Sequence[str]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-        self.threads.add(threading.get_ident())
-        return np.full((len(texts), 4), 0.5, dtype=np.float32)
-
-    def embed_query(self, text: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-        row: np.ndarray[tuple[int, ...], np.dtype[np.float32]] = self.embed([text])[0]
-        return row
-
-
-async def test_nothing_runs_on_the_event_loop() -> None:
-    embedder = ThreadNoting()
-    memory = await asyncio.to_thread(Memory, ":memory:", embedder=embedder)
-    embedder.threads.clear()
-    store, vectors = WellwornStore(memory, tenant="acme"), WellwornVectorStore(memory)
+    monkeypatch.setattr(store, "batch", noting)
     await asyncio.gather(*(store.aput(NS, f"k{n}", {"text": f"tea {n}"}) for n in range(5)))
     assert len(await store.asearch(NS, query="tea")) == 5
     await asyncio.gather(*(store.adelete(NS, f"k{n}") for n in range(5)))
     assert await store.asearch(NS) == await store.alist_namespaces() == []
-    await vectors.aadd_texts(["tea"], ids=["1"])
-    await vectors.asimilarity_search("tea")
-    await vectors.adelete(["1"])
-    assert embedder.threads
-    assert threading.get_ident() not in embedder.threads
-    await asyncio.to_thread(memory.close)
-
-
-@pytest.mark.slow
-@pytest.mark.crash
-def test_acknowledged_items_survive_the_death_of_the_process(tmp_path: Path) -> None:
-    code = """
-        import os, signal, sys
-        from wellworn import Memory
-        from wellworn.integrations.langgraph_store import WellwornStore
-        store = WellwornStore(Memory(sys.argv[1], embedder="hash:16"), tenant="acme")
-        for n in range(26):
-            store.put(("a", str(n % 3)), str(n), {"n": n, "text": "tea and rain. " * (10 * n)})
-            print(n, flush=True)
-        os.kill(os.getpid(), signal.SIGKILL)
-    """
-    path = tmp_path / "memory.db"
-    command = [sys.executable, "-c", textwrap.dedent(code), str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == -9, done.stderr
-    with Memory(path, embedder="hash:16") as memory:
-        found = WellwornStore(memory, tenant="acme").search(("a",), limit=100)
-        assert sorted(item.value["n"] for item in found) == [int(line) for line in done.stdout.split()]
-        assert memory.verify().ok
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 # -- in the framework --------------------------------------------------------------------------------------------
-
-
-class Talk(TypedDict):
-    said: str
-    known: list[str]
-
-
-def test_a_graph_remembers_across_threads(store: WellwornStore) -> None:
-    def node(state: Talk, runtime: Runtime[None]) -> dict[str, Any]:
-        assert runtime.store is store
-        known = [item.value["text"] for item in runtime.store.search(NS, query=state["said"], limit=1)]
-        runtime.store.put(NS, state["said"][:8], {"text": state["said"]})
-        return {"known": known}
-
-    graph = StateGraph(Talk)
-    graph.add_node("node", node)
-    graph.add_edge(START, "node")
-    graph.add_edge("node", END)
-    agent = graph.compile(store=store)
-    agent.invoke({"said": "My bicycle is a green Brompton.", "known": []})
-    answer = agent.invoke({"said": "What bicycle do I have?", "known": []})
-    assert answer["known"] == ["My bicycle is a green Brompton."]
 
 
 def test_the_core_works_without_langchain_and_names_the_missing_extra() -> None:

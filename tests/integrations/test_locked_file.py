@@ -41,40 +41,25 @@ def locked(path: Path) -> sqlite3.Connection:
     return db
 
 
-def test_a_loop_goes_on_and_stores_what_was_said_later(tmp_path: Path) -> None:
+def test_agents_go_on_and_what_was_said_is_stored_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Memory(tmp_path / "memory.db", embedder="hash", background=False) as memory:
         ada = memory.for_user("ada")
         ada.remember("The harbour opens at six.")
-        middleware = MemoryMiddleware(ada)
+        middleware, langchain = MemoryMiddleware(ada), RMMMiddleware(memory)
         other = locked(tmp_path / "memory.db")
         middleware.enrich_system_prompt(MiddlewareContext(user_input="When does it open?"))
         middleware.after_response("When does it open?", "At six.")
-        assert middleware.faults["store"] == 1
+        assert ask(agent_of(scripted("At six."), langchain), "When does it open?") == "At six."
+        assert middleware.faults["store"] == langchain.faults["store"] == 1
         other.close()
         middleware.after_response("And when does it close?", "At nine.")
         texts = {entry.text for entry in ada.entries()}
         assert {"When does it open?", "At six.", "And when does it close?", "At nine."} <= texts
-
-
-def test_langchain_goes_on(tmp_path: Path) -> None:
-    with Memory(tmp_path / "memory.db", embedder="hash", background=False) as memory:
-        memory.for_user("ada").remember("The harbour opens at six.")
-        middleware, model = RMMMiddleware(memory), scripted("At six.")
-        other = locked(tmp_path / "memory.db")
-        assert ask(agent_of(model, middleware), "When does it open?") == "At six."
-        assert middleware.faults["store"] == 1
-        other.close()
-
-
-def test_a_store_and_the_end_of_a_session_do_not_wait_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Memory(tmp_path / "memory.db", embedder="hash", background=False) as memory:
-        middleware = MemoryMiddleware(memory.for_user("ada"))
-        middleware.after_response("I like tea.", "")
         other = locked(tmp_path / "memory.db")
         for step in ("call", "reflect"):
             monkeypatch.setitem(WAIT_S, step, 0.0)
         with pytest.raises(StoreBusy):
             WellwornStore(memory, tenant="default").put(("notes",), "tea", {"text": "green"})
         middleware.end_session()
-        assert middleware.faults == {"reflect": 1}
+        assert middleware.faults["reflect"] == 1
         other.close()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -153,16 +151,7 @@ def test_a_question_asked_twice_at_once_has_two_answers(oslo: Memory) -> None:
     assert (oslo.learning.status(scope=ADA).outcomes, middleware.recalled(QUESTION)) == (2, None)
 
 
-def test_a_question_given_up_often_does_not_wait_for_ever(oslo: Memory) -> None:
-    middleware = made(oslo)
-    for _ in range(20):
-        middleware.enrich_system_prompt(asked(QUESTION))
-    for _ in range(4):
-        middleware.after_response(QUESTION, "In Oslo. [0]")
-    assert middleware.recalled(QUESTION) is None
-
-
-@pytest.mark.parametrize("answer", ["In Oslo.", "Use arr[0]", "In Oslo. [7]", "In Oslo. [0, 7]", "x = [0]"])
+@pytest.mark.parametrize("answer", ["In Oslo.", "Use arr[0]", "In Oslo. [0, 7]"])
 def test_an_answer_without_a_valid_citation_teaches_nothing(oslo: Memory, answer: str) -> None:
     middleware = made(oslo)
     middleware.enrich_system_prompt(asked(QUESTION))
@@ -190,15 +179,6 @@ def test_without_citations_nothing_is_asked_for_numbered_or_stripped(oslo: Memor
     assert oslo.learning.status(scope=ADA).outcomes == 0
 
 
-def test_odd_texts_are_stored_as_far_as_they_can_be(memory: Memory) -> None:
-    middleware = made(memory)
-    for question in ("a\x00b", "half \ud83d", "long " * 10_000):
-        middleware.enrich_system_prompt(asked(question))
-        middleware.after_response(question, "")
-    assert [text[:6] for _, text in turns(memory)] == ["ab", "half �", "long l"]
-    assert not middleware.faults
-
-
 @pytest.mark.parametrize("learning", ["on", "off"])
 def test_a_recall_that_is_not_known_any_more_is_no_fault(learning: Any) -> None:
     with Memory(":memory:", learning=learning, background=False) as memory:
@@ -222,12 +202,10 @@ def test_the_memorys_own_settings_start_reflection(clock: HandClock) -> None:
             assert memory.jobs.list(scope=ADA) == []
             middleware.after_response(f"I live in Oslo, at number {n}.", "Noted.")
         assert [job.kind for job in memory.jobs.list(scope=ADA)] == ["reflect"]
-
-
-def test_a_threshold_starts_it_also_with_one_middleware_for_each_request(memory: Memory) -> None:
-    for n in range(5):
-        made(memory, auto_summarize_threshold=4).after_response(f"I live in Oslo, at number {n}.", "Noted.")
-    assert len(memory.jobs.list(scope=ADA)) == 2
+        for n in range(5):  # a threshold of its own, also with one middleware for each request
+            own = made(memory, auto_summarize_threshold=4, scope=BEN)
+            own.after_response(f"I live in Oslo, at number {n}.", "Noted.")
+        assert len([job for job in memory.jobs.list(scope=BEN) if job.partition == BEN.home()]) == 2
 
 
 def test_ending_the_session_starts_it_and_an_empty_session_has_no_end(memory: Memory) -> None:
@@ -257,18 +235,6 @@ class Failing:
         return [[1.0, float(len(text)), 0.5] for text in given]
 
 
-def test_an_agent_continues_although_its_memory_is_closed(oslo: Memory, caplog: pytest.LogCaptureFixture) -> None:
-    middleware = made(oslo)
-    middleware.enrich_system_prompt(asked(QUESTION))
-    oslo.close()
-    with caplog.at_level(logging.WARNING):
-        middleware.after_response(QUESTION, "In Oslo. [0]")
-        assert middleware.enrich_system_prompt(asked(QUESTION)) == SYSTEM
-        middleware.end_session()
-    assert middleware.faults == {"store": 1, "learn": 1, "recall": 1, "reflect": 1}
-    assert all("StoreClosed" in record.getMessage() for record in caplog.records)
-
-
 def test_a_failing_embedder_is_logged_without_text_or_secret(caplog: pytest.LogCaptureFixture) -> None:
     embedder = Failing()
     with Memory(":memory:", embedder=embedder, background=False) as memory:
@@ -289,7 +255,7 @@ def test_a_failing_embedder_is_logged_without_text_or_secret(caplog: pytest.LogC
 
 
 def test_turns_that_cannot_be_stored_cost_no_citation_and_the_other_way_round(
-    oslo: Memory, monkeypatch: pytest.MonkeyPatch
+    oslo: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     middleware = made(oslo)
     for verb, step in (("session", "store"), ("outcome", "learn")):
@@ -301,59 +267,43 @@ def test_turns_that_cannot_be_stored_cost_no_citation_and_the_other_way_round(
     assert middleware.faults.total() == 2
     assert oslo.learning.status(scope=ADA).outcomes == 1
     assert turns(oslo) == 2 * [("user", QUESTION), ("assistant", "In Oslo.")]  # the first were stored with the second
+    oslo.close()
+    assert middleware.enrich_system_prompt(asked(QUESTION)) == SYSTEM
+    middleware.end_session()
+    assert middleware.faults == {"store": 1, "learn": 1, "recall": 1, "reflect": 1}
+    assert caplog.text.count("StoreClosed") == 2
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("scope", "ada"),
-        ("scope", None),
-        ("scope", Scope(tenant="acme")),
-        ("max_results", 0),
-        ("min_score", "high"),
-        ("format", "yaml"),
-        ("tag", "x><y"),
-        ("max_chars", -1),
-        ("store_topic", " "),
-        ("store_responses", 1),
-        ("session_id", ""),
-        ("auto_summarize_threshold", 0),
-        ("citations", "yes"),
-    ],
-)
-def test_a_wrong_setting_is_an_error_at_once(memory: Memory, name: str, value: object) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        made(memory, **{name: value})
-    assert caught.value.field == name
+WRONG = {
+    "scope": Scope(tenant="acme"),
+    "max_results": 0,
+    "min_score": "high",
+    "format": "yaml",
+    "tag": "x><y",
+    "max_chars": -1,
+    "store_topic": " ",
+    "store_responses": 1,
+    "session_id": "",
+    "auto_summarize_threshold": 0,
+    "citations": "yes",
+}
 
 
-def test_only_a_memory_and_only_text_will_do(memory: Memory) -> None:
+def test_what_is_wrong_is_an_error_at_once(memory: Memory) -> None:
+    for name, value in WRONG.items():
+        with pytest.raises(InvalidInput) as caught:
+            made(memory, **{name: value})
+        assert caught.value.field == name
     with pytest.raises(InvalidInput, match="AsyncMemory"):
         create_memory_middleware(AsyncMemory(memory), scope=ADA)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="response: must be text"):
-        made(memory).after_response("Hi.", ["Hello."])  # type: ignore[arg-type]
     middleware = made(memory)
+    with pytest.raises(InvalidInput, match="response: must be text"):
+        middleware.after_response("Hi.", ["Hello."])  # type: ignore[arg-type]
     middleware.after_response(["Hi."], "Hello.")  # type: ignore[arg-type]  # as some frameworks give it
     assert middleware.faults == {"store": 1}
 
 
 # -- threads and event loops -------------------------------------------------------------------------------------
-
-
-def test_threads_share_a_middleware(memory: Memory) -> None:
-    memory.remember_many([f"Fact number {n} is about item{n}." for n in range(8)], scope=ADA)
-    middleware = made(memory)
-
-    def ask(n: int) -> bool:
-        question = f"What is item{n} about?"
-        found = f"item{n}." in middleware.enrich_system_prompt(asked(question))
-        middleware.after_response(question, f"Fact {n}. [0]")
-        return found
-
-    with ThreadPoolExecutor(4) as pool:
-        assert all(pool.map(ask, range(8)))
-    assert {text for role, text in turns(memory) if role == "assistant"} == {f"Fact {n}." for n in range(8)}
-    assert not middleware.faults
 
 
 async def test_nothing_runs_on_the_event_loop() -> None:
@@ -371,12 +321,13 @@ async def test_nothing_runs_on_the_event_loop() -> None:
         assert memory.learning.status(scope=ADA).outcomes == 1
 
 
-def test_a_turn_that_is_too_long_or_refused_costs_no_other_turn() -> None:
+def test_a_turn_that_is_odd_too_long_or_refused_costs_no_other_turn() -> None:
     with Memory(":memory:", background=False, scrubber=lambda text: "" if text == "REFUSED" else text) as memory:
         middleware = made(memory)
-        for said in ("I like tea.", "ä" * 600_000, "REFUSED", "My dog is Rex."):
+        for said in ("I like\x00 tea, half \ud83d.", "ä" * 600_000, "REFUSED", "My dog is Rex."):
+            middleware.enrich_system_prompt(asked(said))
             middleware.after_response(said, "")
         tea, long, dog = [text for _, text in turns(memory)]
-    assert (tea, dog, middleware.faults) == ("I like tea.", "My dog is Rex.", {"store": 1})
+    assert (tea, dog, middleware.faults) == ("I like tea, half �.", "My dog is Rex.", {"store": 1})
     assert re.fullmatch("ä+… \\(cut\\)", long)
     assert 999_990 < len(long.encode()) <= 1_000_000

@@ -19,6 +19,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.tools import tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import BaseStore, Op, Result
@@ -52,6 +53,16 @@ class HandClock:
 
     def forward(self, minutes: float) -> None:
         self.now += timedelta(minutes=minutes)
+
+
+@tool
+def clock() -> str:
+    """The time."""
+    return "noon"
+
+
+def calling() -> AIMessage:
+    return AIMessage("", tool_calls=[{"name": "clock", "args": {}, "id": "c1"}])
 
 
 class Scripted(BaseChatModel):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,14 +69,6 @@ class Kept:
         return [key for key in self.kept if key.startswith(match.rstrip("*"))]
 
 
-def test_a_server_that_dies_is_a_miss(redis_server: Any) -> None:
-    level = RedisVectors(redis_server)
-    put(level, 0)
-    redis_server.shutdown(nosave=True)
-    assert level.get(KEYS, width=4) == {}
-    assert level.errors == 1
-
-
 @pytest.fixture(params=["dictionary", "redis"])
 def level(request: pytest.FixtureRequest) -> RedisVectors:
     return RedisVectors(Kept() if request.param == "dictionary" else request.getfixturevalue("redis_server"))
@@ -99,15 +90,18 @@ def test_a_level_gives_back_what_it_was_given_and_lets_go(level: RedisVectors) -
 
 
 def test_in_a_real_redis_too(redis_server: Any) -> None:
-    put(RedisVectors(redis_server), 0)
+    level = RedisVectors(redis_server)
+    put(level, 0)
     (key,) = redis_server.keys("*")
     assert 3000 < redis_server.ttl(key) <= 3600
     redis_server.set("someone:else", b"1")
-    RedisVectors(redis_server).clear()
+    level.clear()
     assert redis_server.keys("*") == [b"someone:else"]
+    redis_server.shutdown(nosave=True)
+    assert (level.get(KEYS, width=4), level.errors) == ({}, 1)
 
 
-def test_a_dead_redis_fails_nobody_and_is_left_alone_for_a_while() -> None:
+def test_a_dead_redis_fails_nobody_is_left_alone_for_a_while_and_forgets_before_it_is_read() -> None:
     now = [0.0]
     dead = Dead(Kept())
     level = RedisVectors(dead, clock=lambda: now[0])
@@ -116,22 +110,14 @@ def test_a_dead_redis_fails_nobody_and_is_left_alone_for_a_while() -> None:
         assert np.array_equal(embedder.embed([text]), HashEmbedder(16).embed([text]))
     assert (dead.asked, level.errors) == (1, 1)
     dead.alive = True
-    now[0] = REST_S + 1
+    now[0] += REST_S + 1
     embedder.embed(["d"])
     assert len(dead.real.kept) == 1
-
-
-def test_a_redis_that_could_not_be_told_to_forget_is_not_read_until_it_was() -> None:
-    now = [0.0]
-    dead = Dead(Kept())
-    dead.alive = True
-    level = RedisVectors(dead, clock=lambda: now[0])
-    put(level, 0)
     dead.alive = False
     level.clear()
     dead.alive = True
     assert level.get(KEYS, width=4) == {}  # resting
-    now[0] = REST_S + 1
+    now[0] += REST_S + 1
     assert level.get(KEYS, width=4) == {}
     assert dead.real.kept == {}
 
@@ -171,14 +157,8 @@ def test_what_one_process_embedded_another_reads_from_redis() -> None:
     assert second.texts == []
     two.embed(["a"])
     assert [(m.level, m.hits, m.misses) for m in two.metrics()] == [("process", 2, 2), ("redis", 2, 0)]
-    assert two.metrics()[0].hit_rate == pytest.approx(1 / 2)
-
-
-def test_two_models_do_not_meet() -> None:
-    kept = Kept()
-    for width in (16, 32, 16):
+    for width in (16, 32):  # two models do not meet
         assert cached_embedder(f"hash:{width}", redis=kept).embed(["a"]).shape == (1, width)
-    assert len(kept.kept) == 2
 
 
 def test_a_forget_reaches_redis(tmp_path: Path) -> None:
@@ -216,10 +196,7 @@ def test_bad_settings_are_refused() -> None:
 # -- the level in the process -----------------------------------------------------------------------------------
 
 
-@given(
-    st.lists(st.lists(st.sampled_from(["", "a", "b", "c d", "é", "\ud800"]), max_size=6), max_size=8),
-    st.integers(0, 1500),
-)
+@given(st.lists(st.lists(st.sampled_from(["", "a", "b", "é", "\ud800"]), max_size=6), max_size=8), st.integers(0, 1500))
 def test_it_equals_the_inner_embedder_whatever_the_limits(calls: list[list[str]], most: int) -> None:
     inner = HashEmbedder(16)
     cached = CachedEmbedder(inner, max_bytes=most)
@@ -240,47 +217,9 @@ def test_misses_go_out_in_one_batch_each_text_once() -> None:
     assert (cached.hits, cached.misses) == (3, 4)
 
 
-def test_the_least_recently_used_goes_first() -> None:
-    inner = Counting()
-    cached = CachedEmbedder(inner, max_bytes=700)  # two of them
-    cached.embed(["a"])
-    cached.embed(["b"])
-    cached.embed(["a"])
-    cached.embed(["c"])
-    inner.texts.clear()
-    cached.embed(["a"])
-    cached.embed(["b"])
-    assert inner.texts == ["b"]
-
-
 def test_changing_an_answer_does_not_change_the_cache() -> None:
     cached = CachedEmbedder(HashEmbedder(16))
     for answer in (cached.embed(["a"]), cached.embed(["a"]), cached.embed_query("a"), cached.embed_query("a")):
         answer[...] = 7
     np.testing.assert_array_equal(cached.embed(["a"])[0], HashEmbedder(16).embed_query("a"))
     np.testing.assert_array_equal(cached.embed_query("a"), HashEmbedder(16).embed_query("a"))
-
-
-def test_many_threads_get_right_answers() -> None:
-    inner = HashEmbedder(16)
-    cached = CachedEmbedder(inner, max_bytes=20 * 320)
-    texts = [str(number) for number in range(40)]
-    expected = inner.embed(texts)
-    wrong: list[int] = []
-
-    def work(seed: int) -> None:
-        order = np.random.default_rng(seed).permutation(40)
-        for _ in range(20):
-            if not np.array_equal(cached.embed([texts[place] for place in order]), expected[order]):
-                wrong.append(seed)
-            if seed == 0:
-                cached.clear()
-
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-    assert len(cached) <= 20
-    assert cached.hits + cached.misses == 6 * 20 * 40

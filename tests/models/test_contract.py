@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
 
 from contract.models import ModelContract
 from models.service import KEY, Service, chat, claude, refusal
@@ -23,8 +21,8 @@ from wellworn.models import (
     Reply,
     Request,
     ScriptedModel,
-    choose_model,
 )
+from wellworn.models.base import CheckedModel
 from wellworn.store.sqlite import SqliteStore
 
 
@@ -71,34 +69,12 @@ class TestAnthropic(Remote):
         return claude(text)
 
 
-class PlayedChat(BaseChatModel):
-    """A LangChain chat model that plays back."""
-
-    replies: list[Any]
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        reply = self.replies.pop(0)  # atomic
-        if isinstance(reply, Exception):
-            raise reply
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(content=reply))])
-
-    @property
-    def _llm_type(self) -> str:
-        return "played"
-
-
 class TestLangChain(ModelContract):
     def make_model(self, *replies: str) -> Model:
-        return LangChainModel(PlayedChat(replies=list(replies)))
+        return LangChainModel(GenericFakeChatModel(messages=iter([AIMessage(reply) for reply in replies])))
 
     def make_failing(self) -> Model:
-        return LangChainModel(PlayedChat(replies=[RuntimeError("no")] * 9))
+        return self.make_model()
 
 
 class TestFunction(ModelContract):
@@ -108,22 +84,6 @@ class TestFunction(ModelContract):
 
     def make_failing(self) -> Model:
         return FunctionModel(lambda prompt: 1 / 0, name="function:broken")
-
-
-class TestAsyncFunction(ModelContract):
-    def make_model(self, *replies: str) -> Model:
-        waiting = list(replies)
-
-        async def played(prompt: str) -> str:
-            return waiting.pop(0)
-
-        return FunctionModel(played)
-
-    def make_failing(self) -> Model:
-        async def broken(prompt: str) -> str:
-            raise OSError("no")
-
-        return FunctionModel(broken)
 
 
 class TestScripted(ModelContract):
@@ -139,36 +99,25 @@ class Bare:
 
     name = "bare:1"
 
-    def __init__(self, *replies: Any) -> None:
+    def __init__(self, *replies: str) -> None:
         self.replies = list(replies)
 
     def complete(self, request: Request) -> Reply:
-        reply = self.replies.pop(0)
-        if isinstance(reply, Exception):
-            raise reply
-        return Reply(text=reply, model="whatever", input_tokens=3, output_tokens=1, seconds=0, estimated=False)
+        text = self.replies.pop(0)
+        return Reply(text=text, model="whatever", input_tokens=3, output_tokens=1, seconds=0, estimated=False)
 
 
 class TestSomeonesOwn(ModelContract):
     def make_model(self, *replies: str) -> Model:
-        return chosen(Bare(*replies))
+        return CheckedModel(Bare(*replies))
 
     def make_failing(self) -> Model:
-        return chosen(Bare(*[ValueError("no")] * 9))
-
-
-def chosen(own: Bare) -> Model:
-    model = choose_model(own)
-    assert model is not None
-    return model
+        return self.make_model()
 
 
 class TestMeter(ModelContract):
-    def metered(self, model: Model) -> Model:
-        return Meter(model, SqliteStore(":memory:"), tenant="acme")
-
     def make_model(self, *replies: str) -> Model:
-        return self.metered(ScriptedModel(replies))
+        return Meter(ScriptedModel(replies), SqliteStore(":memory:"), tenant="acme")
 
     def make_failing(self) -> Model:
-        return self.metered(ScriptedModel(KeyError("no")))
+        return self.make_model()

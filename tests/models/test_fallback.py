@@ -10,7 +10,7 @@ import pytest
 
 from wellworn import Memory, cached_embedder
 from wellworn.core.errors import EmbedderMismatch, EmbeddingFailed, InvalidInput, MissingExtra
-from wellworn.models import CachedEmbedder, FallbackEmbedder, HashEmbedder, choose_embedder
+from wellworn.models import FallbackEmbedder, HashEmbedder, choose_embedder
 from wellworn.models.port import Matrix
 
 
@@ -34,10 +34,12 @@ class Unsteady(HashEmbedder):
 
 def test_a_new_store_gets_the_first_model_that_answers(tmp_path: Path) -> None:
     down, up = Unsteady("service:a", down=True), Unsteady("service:b", 8)
-    with Memory(tmp_path / "m.db", embedder=[down, up]) as mem:
-        mem.for_user("ada").remember("Ada likes tea.")
-        assert mem.for_user("ada").recall("tea")[0].text == "Ada likes tea."
-        assert mem.for_user("ada").admin.stats().embedder == "service:b"
+    for embedder in ([down, up], cached_embedder([up, down])):
+        with Memory(tmp_path / "m.db", embedder=embedder) as mem:
+            ada = mem.for_user("ada")
+            ada.remember("Ada likes tea.")
+            assert ada.recall("tea")[0].text == "Ada likes tea."
+            assert ada.admin.stats().embedder == "service:b"
 
 
 def test_a_store_keeps_its_model_and_vectors_never_mix(tmp_path: Path) -> None:
@@ -85,21 +87,3 @@ def test_members_that_cannot_be_made_here_are_passed_over(tmp_path: Path) -> Non
     for wrong, match in ((["onx:folder", "static"], "onx:folder"), ([], "empty"), (["static", "none"], "leave it out")):
         with pytest.raises(InvalidInput, match=match):
             choose_embedder(wrong)
-
-
-def test_addresses_of_one_model_are_one_model() -> None:
-    embedder = choose_embedder(["openai:bge-m3@http://one:8000/v1", "openai:bge-m3@http://two:8000/v1"])
-    assert isinstance(embedder, CachedEmbedder)
-    assert isinstance(embedder.inner, FallbackEmbedder)
-    assert {member.name for member in embedder.inner.members} == {"openai:bge-m3"}
-
-
-def test_a_list_can_stand_behind_a_cache(tmp_path: Path) -> None:
-    first, second = Unsteady("service:a"), Unsteady("service:b")
-    with Memory(tmp_path / "m.db", embedder=second):
-        pass
-    with Memory(tmp_path / "m.db", embedder=cached_embedder([first, second])) as mem:
-        ada = mem.for_user("ada")
-        ada.remember("Ada likes tea.")
-        assert mem.for_user("ada").admin.stats().embedder == "service:b"
-        ada.recall("tea")

@@ -6,7 +6,6 @@ import importlib.util
 import json
 import os
 import shutil
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -106,14 +105,12 @@ def test_a_vector_does_not_depend_on_its_neighbours(folder: Path, monkeypatch: p
     few(
         [
             ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, lambda rows: rows[0]),
-            ({"pooling_mode": "cls"}, lambda rows: rows[0]),
             ({"pooling_mode": "lasttoken"}, lambda rows: rows[-1]),
             ({"pooling_mode_max_tokens": True}, lambda rows: rows.max(axis=0)),
             (
                 {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
                 lambda rows: np.concatenate([rows[0], rows.mean(axis=0)]),
             ),
-            ({}, lambda rows: rows.mean(axis=0)),
         ],
         2,
     ),
@@ -137,46 +134,32 @@ def test_dense_layers_are_applied(folder: Path) -> None:
     np.testing.assert_allclose(embedder.embed_query(BREAD[0]), unit(np.tanh(weight @ pooled + bias)), atol=1e-3)
 
 
-def test_texts_and_questions_get_the_models_prompts(folder: Path) -> None:
+def test_texts_and_questions_get_the_models_prompts_and_are_cut_at_its_limit(folder: Path) -> None:
     plain = OnnxEmbedder(folder)
     prompts = {"query": "query: ", "passage": "passage: "}
     write(folder, "config_sentence_transformers.json", {"prompts": prompts, "default_prompt_name": None})
+    write(folder, "sentence_bert_config.json", {"max_seq_length": 6})
     embedder = OnnxEmbedder(folder)
     np.testing.assert_allclose(embedder.embed(["bread"]), plain.embed(["passage: bread"]), atol=1e-5)
-    np.testing.assert_allclose(embedder.embed_query("bread"), plain.embed_query("query: bread"), atol=1e-5)
+    np.testing.assert_allclose(embedder.embed_query("one two three"), plain.embed_query("query: one two"), atol=1e-5)
     write(folder, "config_sentence_transformers.json", {"prompts": {"s": "read: "}, "default_prompt_name": "s"})
-    np.testing.assert_allclose(OnnxEmbedder(folder).embed_query("bread"), plain.embed_query("read: bread"), atol=1e-5)
-
-
-def test_texts_are_cut_at_the_models_limit(folder: Path) -> None:
-    write(folder, "sentence_bert_config.json", {"max_seq_length": 5})
-    embedder = OnnxEmbedder(folder)
-    assert embedder.embed_query("one two three four") == pytest.approx(embedder.embed_query("one two three"), abs=1e-5)
     write(folder, "sentence_bert_config.json", {})
-    write(folder, "tokenizer_config.json", {"model_max_length": 4})
-    assert OnnxEmbedder(folder).embed_query("one two three") == pytest.approx(embedder.embed_query("one two"), abs=1e-3)
+    write(folder, "tokenizer_config.json", {"model_max_length": 5})
+    np.testing.assert_allclose(OnnxEmbedder(folder).embed_query("a b"), plain.embed_query("read: a"), atol=1e-5)
 
 
-def test_the_file_may_lie_in_a_folder_of_its_own_or_be_named(folder: Path) -> None:
+def test_the_name_follows_the_model_wherever_the_file_lies(folder: Path) -> None:
     usual = OnnxEmbedder(folder)
-    rows = usual.embed(BREAD)
+    assert usual.name.startswith("onnx:bert-")
+    folder = folder.rename(folder.with_name("elsewhere"))
     (folder / "onnx").mkdir()
     (folder / "model.onnx").rename(folder / "onnx" / "model.onnx")
     assert OnnxEmbedder(folder).name == usual.name
     (folder / "onnx" / "model.onnx").rename(folder / "onnx" / "model_int8.onnx")
     with pytest.raises(EmbeddingFailed, match="or name the file"):
         OnnxEmbedder(folder)
-    named = OnnxEmbedder(folder / "onnx" / "model_int8.onnx")
-    np.testing.assert_allclose(named.embed(BREAD), rows, atol=1e-5)
-
-
-def test_the_name_follows_the_model_not_the_folder(folder: Path) -> None:
-    name = OnnxEmbedder(folder).name
-    assert name.startswith("onnx:bert-")
-    moved = folder.rename(folder.with_name("elsewhere"))
-    assert OnnxEmbedder(moved).name == name
-    write(moved, "1_Pooling/config.json", {"pooling_mode_cls_token": True})
-    assert OnnxEmbedder(moved).name != name
+    write(folder, "1_Pooling/config.json", {"pooling_mode_cls_token": True})
+    assert OnnxEmbedder(folder / "onnx" / "model_int8.onnx").name != usual.name
 
 
 def test_one_line_gives_a_memory_a_better_embedder(folder: Path, tmp_path: Path) -> None:
@@ -231,12 +214,6 @@ def test_a_folder_that_is_none_is_an_error_that_says_what_is_missing(folder: Pat
     wrong("while it was loaded")
 
 
-def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'wellworn\[onnx\]'"):
-        choose_embedder("onnx:folder")
-
-
 def test_minilm_is_read_from_the_packages_that_carry_it(folder: Path) -> None:
     minilm = choose_embedder("minilm")
     assert minilm is not None
@@ -244,7 +221,8 @@ def test_minilm_is_read_from_the_packages_that_carry_it(folder: Path) -> None:
     np.testing.assert_allclose(minilm.embed(BREAD), OnnxEmbedder(folder).embed(BREAD), atol=1e-5)
 
 
-def test_without_its_packages_minilm_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("spec", "extra"), [("onnx:folder", "onnx"), ("minilm", "minilm")])
+def test_without_its_packages_the_error_names_the_extra(spec: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"pip install 'wellworn\[minilm\]'"):
-        choose_embedder("minilm")
+    with pytest.raises(MissingExtra, match=rf"pip install 'wellworn\[{extra}\]'"):
+        choose_embedder(spec)

@@ -11,7 +11,7 @@ import pytest
 from contract.models import make_request
 from models.service import KEY, Service, after, chat, refusal
 from wellworn.core.errors import InvalidInput, MissingExtra, ModelFailed
-from wellworn.models import Message, OllamaModel, OpenAIModel, remote
+from wellworn.models import AnthropicModel, Message, OllamaModel, OpenAIEmbedder, OpenAIModel, remote
 from wellworn.models.remote import Endpoint
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
@@ -38,39 +38,23 @@ def test_the_request_goes_out_as_the_service_expects_it(service: Service) -> Non
 
 
 def test_the_service_counts_the_tokens_and_else_we_do(service: Service) -> None:
-    service.script = [chat("a b c", usage={"prompt_tokens": 11, "completion_tokens": 3}), chat("one two three")]
+    whole = {"prompt_tokens": 11, "completion_tokens": 3}
+    halves: list[Any] = [{"prompt_tokens": 5}, {**whole, "prompt_tokens": "5"}, {**whole, "prompt_tokens": -5}]
+    service.script = [chat("a b c", usage=whole), *(chat("one two three", usage=one) for one in (*halves, None))]
     model = model_of(service)
-    told, guessed = model.complete(make_request()), model.complete(make_request("four words are here"))
+    told, *guesses = [model.complete(make_request("four words are here")) for _ in range(5)]
     assert (told.input_tokens, told.output_tokens, told.estimated) == (11, 3, False)
-    assert (guessed.input_tokens, guessed.output_tokens, guessed.estimated) == (8, 3, True)
+    assert {(one.input_tokens, one.output_tokens, one.estimated) for one in guesses} == {(8, 3, True)}
     assert told.model == "openai:test-model"
-
-
-@pytest.mark.parametrize(
-    "usage",
-    [
-        {"prompt_tokens": 5},
-        {"prompt_tokens": "5", "completion_tokens": 1},
-        {"prompt_tokens": -5, "completion_tokens": 1},
-    ],
-)
-def test_half_a_count_is_no_count(service: Service, usage: dict[str, Any]) -> None:
-    service.script = [chat("a b", usage=usage)]
-    assert model_of(service).complete(make_request()).estimated
 
 
 def test_content_may_come_in_parts_or_not_at_all(service: Service) -> None:
     service.script = [chat([{"type": "text", "text": "a"}, {"type": "image"}, "b"]), chat(None)]
     model = model_of(service)
-    assert [model.complete(make_request()).text for _ in range(2)] == ["ab", ""]
-
-
-def test_json_is_asked_for_as_an_object_or_by_its_schema(service: Service) -> None:
-    model = model_of(service)
-    model.complete(make_request(json=True))
-    model.complete(make_request(schema=SCHEMA))
+    assert [model.complete(make_request(json=True)).text for _ in range(2)] == ["ab", ""]
     assert service.requests[0]["response_format"] == {"type": "json_object"}
-    assert service.requests[1]["response_format"]["json_schema"]["schema"] == SCHEMA
+    model.complete(make_request(schema=SCHEMA))
+    assert service.requests[2]["response_format"]["json_schema"]["schema"] == SCHEMA
 
 
 # -- services that refuse parts ----------------------------------------------------------------------------------
@@ -133,21 +117,13 @@ def test_passing_troubles_are_tried_again_with_growing_waits(service: Service, n
     assert len(service.requests) == 3
 
 
-def test_waits_are_shortened_by_chance_so_that_clients_spread(
+def test_the_time_the_service_asks_for_is_waited_and_chance_spreads_the_other_waits(
     service: Service, naps: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chances = iter([0.0, 0.5, 1.0])
-    monkeypatch.setattr(remote, "random", lambda: next(chances, 0.0))
-    service.script = [refusal(503, "not now")] * 3
+    monkeypatch.setattr(remote, "random", lambda: 0.5)
+    service.script = [refusal(429, "slow down", Retry_After=wait) for wait in ("7", "1.5", "whenever")]
     model_of(service).complete(make_request())
-    assert naps == [0.5, 0.75, 1.0]
-
-
-def test_the_time_the_service_asks_for_is_waited(service: Service, naps: list[float]) -> None:
-    waits = ["7", "1.5", "whenever"]
-    service.script = [refusal(429, "slow down", Retry_After=wait) for wait in waits]
-    model_of(service).complete(make_request())
-    assert naps == [7.0, 1.5, 2.0]
+    assert naps == [7.0, 1.5, 1.5]
 
 
 def test_too_long_a_wait_is_an_error_at_once_that_may_pass(service: Service, naps: list[float]) -> None:
@@ -155,13 +131,6 @@ def test_too_long_a_wait_is_an_error_at_once_that_may_pass(service: Service, nap
     with pytest.raises(ModelFailed, match="HTTP 429: tomorrow") as caught:
         model_of(service).complete(make_request())
     assert naps == []
-    assert caught.value.retryable
-
-
-def test_after_the_last_attempt_the_error_tells_status_and_number(service: Service) -> None:
-    service.otherwise = (503, {}, b"<html>busy</html>")
-    with pytest.raises(ModelFailed, match=r"HTTP 503 \(try again later\) \(tried 3 times\)") as caught:
-        model_of(service, retries=2).complete(make_request())
     assert caught.value.retryable
 
 
@@ -185,26 +154,15 @@ def test_an_empty_account_is_not_tried_again(service: Service) -> None:
     assert not caught.value.retryable
 
 
-def test_a_service_that_does_not_answer_in_time(service: Service, naps: list[float]) -> None:
+def test_a_service_that_does_not_answer_in_time_or_is_busy(service: Service, naps: list[float]) -> None:
     service.script = [after(1.2, chat("too late"))] * 2
-    with pytest.raises(ModelFailed, match="did not answer in time") as caught:
+    with pytest.raises(ModelFailed, match=r"did not answer in time.*tried 2 times") as caught:
         model_of(service, timeout_s=0.4, retries=1).complete(make_request())
     assert caught.value.retryable
     assert naps == [0.5]
-
-
-@pytest.mark.slow
-def test_a_second_try_after_a_timeout_is_answered(service: Service) -> None:
-    service.script = [after(3.0, chat("too late"))]
-    assert model_of(service, timeout_s=2.0).complete(make_request()).text == "hello"
-
-
-def test_no_service_at_all(naps: list[float]) -> None:
-    model = OpenAIModel("m", base_url="http://127.0.0.1:1/v1", retries=1)
-    with pytest.raises(ModelFailed, match=r"no connection to 127\.0\.0\.1.*check base_url.*tried 2 times") as caught:
-        model.complete(make_request())
-    assert caught.value.retryable
-    assert len(naps) == 1
+    service.otherwise = (503, {}, b"<html>busy</html>")
+    with pytest.raises(ModelFailed, match=r"HTTP 503 \(try again later\)"):
+        model_of(service, retries=0).complete(make_request())
 
 
 # -- wrong answers -----------------------------------------------------------------------------------------------
@@ -214,23 +172,19 @@ def test_no_service_at_all(naps: list[float]) -> None:
     ("answer", "problem", "retryable"),
     [
         (b"<html>", "not JSON", True),
-        (b'{"choices": [', "not JSON", True),
         (b"\xff\xfe", "not JSON", True),
         (b"[" * 100_000, "not JSON", True),
-        (b"", "not JSON", True),
-        ([], "no message", False),
         ({"choices": []}, "no message", False),
-        ({"choices": [{}]}, "no message", False),
-        ({"choices": [{"message": {"content": 5}}]}, "no message", False),
-        ({"object": "list", "data": []}, "no message", False),
+        ({"choices": [{"message": {"content": 5}}], "content": [{"type": "text"}]}, "no message", False),
         (None, "no message", False),
     ],
 )
 def test_a_wrong_answer_is_an_error(service: Service, answer: Any, problem: str, retryable: bool) -> None:
     service.otherwise = (200, {}, answer)
-    with pytest.raises(ModelFailed, match=problem) as caught:
-        model_of(service).complete(make_request())
-    assert caught.value.retryable is retryable
+    for model in (model_of(service), AnthropicModel("m", base_url=service.address, api_key=KEY)):
+        with pytest.raises(ModelFailed, match=problem) as caught:
+            model.complete(make_request())
+        assert caught.value.retryable is retryable
 
 
 def test_an_answer_cut_off_on_the_way_is_tried_again(service: Service) -> None:
@@ -266,18 +220,20 @@ def test_a_password_in_the_address_is_used_but_not_told(service: Service, caplog
     assert "hush-hush" not in "".join(traceback.format_exception(caught.value)) + caplog.text
 
 
-def test_key_and_address_come_from_the_environment(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\n")
-    monkeypatch.setenv("OPENAI_BASE_URL", service.url)
-    OpenAIModel("test-model").complete(make_request())
-    assert service.headers[0]["Authorization"] == f"Bearer {KEY}"
-
-
-def test_a_local_server_needs_no_key_but_the_public_one_does(service: Service) -> None:
-    OpenAIModel("test-model", base_url=service.url).complete(make_request())
-    assert "Authorization" not in service.headers[0]
-    with pytest.raises(InvalidInput, match="OPENAI_API_KEY"):
-        OpenAIModel("gpt-4o-mini")
+@pytest.mark.parametrize("kind", [OpenAIModel, AnthropicModel, OpenAIEmbedder])
+def test_key_and_address_come_from_the_environment(
+    kind: Any, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "ANTHROPIC" if kind is AnthropicModel else "OPENAI"
+    with pytest.raises(InvalidInput, match=f"{name}_API_KEY"):
+        kind("gpt-4o-mini")
+    monkeypatch.setenv(f"{name}_BASE_URL", service.url)
+    sent = kind("test-model").endpoint.client
+    assert not {"authorization", "x-api-key"} & set(sent.headers)  # a local server needs none
+    monkeypatch.setenv(f"{name}_API_KEY", f"{KEY}\n")
+    sent = kind("test-model").endpoint.client
+    assert str(sent.base_url).startswith(service.url)
+    assert KEY in f"{sent.headers.get('authorization')} {sent.headers.get('x-api-key')}"
 
 
 @pytest.mark.parametrize("key", [f"{KEY}\nX-Other: 1", f"{KEY}é", f"{KEY} {KEY}"])
@@ -287,23 +243,27 @@ def test_a_key_that_is_no_header_is_refused_without_telling_it(key: str) -> None
     assert KEY not in "".join(traceback.format_exception(caught.value))
 
 
-@pytest.mark.parametrize("url", ["localhost:80/v1", "ftp://host/v1", "http://", "http://host:port/v1"])
-def test_an_address_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(InvalidInput, match="base_url"):
-        OpenAIModel("m", base_url=url)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("base_url", "localhost:80/v1"),
+        ("base_url", "ftp://host/v1"),
+        ("base_url", "http://host:port/v1"),
+        ("timeout_s", 0),
+    ],
+)
+def test_impossible_settings_are_refused(service: Service, name: str, value: Any) -> None:
+    with pytest.raises(InvalidInput, match=name):
+        model_of(service, **{name: value})
 
 
-def test_impossible_numbers_are_refused(service: Service) -> None:
-    with pytest.raises(InvalidInput, match="timeout_s"):
-        model_of(service, timeout_s=0)
-    with pytest.raises(InvalidInput, match="retries"):
-        model_of(service, retries=-1)
-
-
-def test_without_httpx_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("kind", "extra"), [(OpenAIModel, "openai"), (OpenAIEmbedder, "openai"), (AnthropicModel, "anthropic")]
+)
+def test_without_httpx_the_error_names_the_extra(kind: Any, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "httpx", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'wellworn\[openai\]'"):
-        OpenAIModel("m", base_url="http://localhost/v1")
+    with pytest.raises(MissingExtra, match=rf"pip install 'wellworn\[{extra}\]'"):
+        kind("m", base_url="http://localhost/v1")
 
 
 def test_connections_close_with_the_model(service: Service) -> None:
@@ -322,13 +282,10 @@ def test_connections_close_with_the_model(service: Service) -> None:
     ("host", "url"),
     [
         ("", "http://localhost:11434/v1/"),
-        ("0.0.0.0", "http://0.0.0.0:11434/v1/"),
         ("10.0.0.5:99", "http://10.0.0.5:99/v1/"),
         ("http://gpu.lan", "http://gpu.lan/v1/"),
         ("https://gpu.lan:8443/ollama/", "https://gpu.lan:8443/ollama/v1/"),
-        ("http://gpu.lan/v1", "http://gpu.lan/v1/"),
         ("[::1]", "http://[::1]:11434/v1/"),
-        ("[::1]:99", "http://[::1]:99/v1/"),
     ],
 )
 def test_ollama_is_found_where_its_variable_says(host: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,9 +301,9 @@ def test_ollama_never_gets_the_key_of_openai(service: Service, monkeypatch: pyte
     assert model.complete(make_request()).model == "ollama:llama3.2:3b"
     assert service.requests[0]["model"] == "llama3.2:3b"
     assert "Authorization" not in service.headers[0]
-
-
-def test_a_model_that_ollama_does_not_have_can_be_pulled(service: Service) -> None:
     service.otherwise = refusal(404, "model 'x' not found")
-    with pytest.raises(ModelFailed, match="ollama pull x"):
-        OllamaModel("x", host=service.address).complete(make_request())
+    with pytest.raises(ModelFailed, match="ollama pull llama3"):
+        model.complete(make_request())
+    with pytest.raises(ModelFailed, match=r"no connection to 127\.0\.0\.1.*check base_url") as caught:
+        OllamaModel("m", host="127.0.0.1:1").complete(make_request())
+    assert caught.value.retryable

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import traceback
 from typing import Any
 
 import httpx
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 
 from models.service import KEY, Answer, Service
-from wellworn.core.errors import EmbeddingFailed, InvalidInput, MissingExtra
+from wellworn.core.errors import EmbeddingFailed
 from wellworn.core.locks import patience
 from wellworn.models import OpenAIEmbedder, openai, remote
 
@@ -51,21 +49,9 @@ def test_texts_go_out_in_batches(service: Service, monkeypatch: pytest.MonkeyPat
     assert (np.diff(rows[:, 0]) > 0).all()
 
 
-def test_blank_texts_are_not_sent_and_surrogates_are_mended(service: Service) -> None:
-    rows = embedder_of(service).embed(["", "cut \ud83d", "  "])
-    assert service.requests[0]["input"] == ["cut �"]
-    assert [bool(row.any()) for row in rows] == [False, True, False]
-
-
-def test_no_texts_need_no_call_when_the_width_is_known(service: Service) -> None:
-    assert embedder_of(service, width=2).embed([]).shape == (0, 2)
-    assert service.requests == []
-    assert embedder_of(service).embed([]).shape == (0, 2)
-    assert len(service.requests) == 1
-
-
 def test_known_models_know_their_width_and_can_be_shortened(service: Service) -> None:
     assert OpenAIEmbedder("text-embedding-3-large", base_url=service.url).width == 3072
+    assert embedder_of(service, width=2).embed([]).shape == (0, 2)
     assert service.requests == []
     short = OpenAIEmbedder("text-embedding-3-small", base_url=service.url, width=2)
     assert short.embed(["a"]).shape == (1, 2)
@@ -88,11 +74,8 @@ def test_passing_troubles_are_tried_again_and_lasting_ones_fail_with_a_remedy(
     ("answer", "problem"),
     [
         (b"not json", "not JSON"),
-        ([], "not a list of 2 embeddings"),
         ({"data": [5]}, "not a list of 2 embeddings"),
-        ({"data": [{"index": 0}]}, "not a list of 2 embeddings"),
         ({"data": [{"index": 0, "embedding": [1.0]}]}, "not a list of 2 embeddings"),
-        ({"data": [{"index": 0, "embedding": [1.0]}] * 2}, "not a list of 2 embeddings"),
         ({"data": [{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [1.0, 2.0]}]}, "matrix of numbers"),
         ({"data": [{"index": place, "embedding": [1.0, 2.0, 3.0]} for place in (0, 1)]}, r"expected \(texts, 2\)"),
         ({"data": [{"index": place, "embedding": [float("nan"), 1.0]} for place in (0, 1)]}, "not finite"),
@@ -102,28 +85,6 @@ def test_a_wrong_answer_is_an_error(service: Service, answer: Any, problem: str)
     service.otherwise = (200, {}, answer)
     with pytest.raises(EmbeddingFailed, match=problem):
         embedder_of(service, width=2).embed(["a", "b"])
-
-
-@pytest.mark.parametrize("status", [200, 400, 401, 429, 500])
-def test_no_error_tells_the_key(service: Service, status: int) -> None:
-    echo = {"error": {"message": f"{'x' * 190} bad key {KEY}, Bearer {KEY}"}}
-    service.script = [(status, {}, echo)] * 4
-    embedder = embedder_of(service)
-    with pytest.raises(EmbeddingFailed) as caught:
-        embedder.embed(["a"])
-    told = "".join(traceback.format_exception(caught.value)) + repr(caught.value.__dict__) + repr(embedder)
-    assert KEY not in told
-    assert KEY[:8] not in str(caught.value)
-
-
-def test_impossible_settings_are_refused(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InvalidInput, match="OPENAI_API_KEY"):
-        OpenAIEmbedder("text-embedding-3-small")
-    with pytest.raises(InvalidInput, match="width"):
-        embedder_of(service, width=0)
-    monkeypatch.setitem(sys.modules, "httpx", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'wellworn\[openai\]'"):
-        OpenAIEmbedder("m", base_url="http://localhost/v1")
 
 
 def test_an_agent_waits_little_for_a_silent_service_and_then_leaves_it_alone(

@@ -23,6 +23,7 @@ TEXTS = [
     "naïve café, 東京, Ελλάδα, 👩‍🚀",
     "x",
     " ",
+    "cut \ufffd off",
     "a rather long text " * 500,
 ]
 
@@ -45,17 +46,10 @@ def wordllama_rows(texts: list[str]) -> Matrix:
 
 
 def test_it_equals_wordllama() -> None:
-    np.testing.assert_allclose(StaticEmbedder().embed(TEXTS), wordllama_rows(TEXTS), atol=1e-5)
-
-
-def test_name_and_width_are_known_without_loading() -> None:
-    code = (
-        "import sys; from wellworn.models.static import StaticEmbedder as S; e = S(); "
-        "assert (e.name, e.width) == ('static:l2_supercat_256', 256); "
-        "assert not {'tokenizers', 'safetensors', 'wordllama'} & set(sys.modules); "
-        "e.embed(['hello']); assert not {'wordllama', 'requests', 'pydantic'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    rows = StaticEmbedder().embed(TEXTS * 200)  # more than one internal batch
+    np.testing.assert_allclose(rows[: len(TEXTS)], wordllama_rows(TEXTS), atol=1e-5)
+    for place, text in enumerate(TEXTS):
+        np.testing.assert_array_equal(rows[place - len(TEXTS)], StaticEmbedder().embed_query(text))
 
 
 def test_a_text_without_tokens_gives_a_zero_row() -> None:
@@ -63,22 +57,6 @@ def test_a_text_without_tokens_gives_a_zero_row() -> None:
     assert StaticEmbedder().embed([]).shape == (0, 256)
     assert not rows[[0, 2]].any()
     assert np.linalg.norm(rows[1]) == pytest.approx(1, abs=1e-6)
-
-
-def test_batches_queries_and_single_texts_agree() -> None:
-    embedder = StaticEmbedder()
-    texts = [f"{text} {number}" for number, text in enumerate(TEXTS[:6] * 400)]  # more than one internal batch
-    rows = embedder.embed(texts)
-    assert rows.shape == (2400, 256)
-    for place in (0, 1023, 1024, 2399):
-        np.testing.assert_array_equal(rows[place], embedder.embed([texts[place]])[0])
-        np.testing.assert_array_equal(rows[place], embedder.embed_query(texts[place]))
-
-
-def test_lone_surrogates_do_not_stop_it() -> None:
-    embedder = StaticEmbedder()
-    rows = embedder.embed(["cut \ud83d off", "whole"])
-    np.testing.assert_array_equal(rows, embedder.embed(["cut � off", "whole"]))
 
 
 TOKENS = Path(next(iter(importlib.util.find_spec("wordllama").submodule_search_locations)))  # type: ignore[union-attr, arg-type]
@@ -92,7 +70,6 @@ PIECES = [
     " t",
     " ",
     "\n",
-    "\t",
     "=",
     "--",
     "_",
@@ -129,15 +106,12 @@ def test_words_are_remembered_until_they_are_cleared() -> None:
 def test_a_process_with_few_texts_loads_no_tokenizer() -> None:
     code = (
         "import sys; from wellworn.models.static import StaticEmbedder as S; e = S(); "
+        "assert (e.name, e.width) == ('static:l2_supercat_256', 256); "
         "e.embed(['hello', 'you']); assert not {'tokenizers', 'safetensors'} & set(sys.modules); "
-        "e.embed(['two  spaces']); assert 'tokenizers' in sys.modules"
+        "e.embed(['two  spaces']); assert 'tokenizers' in sys.modules; "
+        "assert not {'wordllama', 'requests', 'pydantic'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_related_texts_are_nearer_than_unrelated_ones() -> None:
-    cat, kitten, revenue = StaticEmbedder().embed(["the cat sleeps", "a kitten naps", "quarterly revenue rose"])
-    assert cat @ kitten > cat @ revenue
 
 
 def test_the_tokenizers_cache_can_be_switched_off() -> None:

@@ -30,8 +30,7 @@ UNKNOWN = "I do not know that. Tell me, and I will remember it."
 NOTED = "Noted."
 HELLO = "Hello! Tell me something, or ask me."
 INTRODUCTION = "I only remember: tell me something, or ask me about what you told me."
-CANNOT = "I only remember; that takes a language model."
-_HOW = "`--llm` gives me one, as in `wellworn chat --llm ollama:llama3.2`."
+CANNOT = "I only remember; that takes a language model, as in `wellworn chat --llm ollama:llama3.2`."
 _GREETING = regex(
     r"(?=.*\w)\W*(?:(?:hi|hello|hey|good (?:morning|afternoon|evening))\b(?:\W+\w+)?)?"
     r"\W*(?:how(?:['’]s| is| are) (?:it going|things|life|everything)|what(?:['’]s| is) up)?\W*\Z",
@@ -183,7 +182,7 @@ NOT_ASKED = "You have not asked me anything yet."
 HELP = """Tell me things, and ask me about them later.
 /why      why I gave the last answer
 /forget   forget what the last answer rests on; with words, as in /forget my address, what fits them best
-/undo     what I said no longer holds, holds again; else take back what you told me last
+/undo     take back what you told me last; what it replaced holds again
 /quit     end the conversation"""
 
 
@@ -209,7 +208,6 @@ class Conversation:
         """What will be forgotten if the person says yes."""
         self._told: list[str] = []
         """The ids of the statements of this conversation."""
-        self._says_how = self._says_undo = True
         self._questions: dict[str, set[str]] = {}
         """Each question, and the ids of the entries that its answer rests on."""
         self._reflections: list[Reflection] = []
@@ -277,8 +275,6 @@ class Conversation:
         if self._model is None:
             said = self._known(text) if asks_for_all(text) else ""
             said = said or reply(text, found, now=self._clock(), newer=newer)
-            if said == CANNOT and self._says_how:
-                said, self._says_how = f"{CANNOT} {_HOW}", False
             self._middleware.after_response(text, "")
             self._tell(" ".join([said, *self._replaced()]) if said == NOTED else said)
         else:
@@ -327,10 +323,8 @@ class Conversation:
                 link.target for link in self._memory.links(said) if (link.type, link.source) == ("supersedes", said)
             ]
             old = [self._memory.get(one) for one in ended[:1]]
-            hint = " (/undo if it does)" if self._says_undo else ""
-            self._says_undo = self._says_undo and not old
             return [
-                f"So {'this' if one.state == 'superseded' else 'part of this'} no longer holds: “{one.text}”{hint}"
+                f"So {'this' if one.state == 'superseded' else 'part of this'} no longer holds: “{one.text}” (/undo if it does)"
                 for one in old
             ]
         except WellwornError:  # the end of the session tries again
@@ -383,26 +377,11 @@ class Conversation:
         return no or (not asks and only_reacts(content_words(text), text))
 
     def _undo(self) -> None:
-        """Let what the last statement replaced hold again; if it replaced nothing, forget it."""
+        """Forget the last statement; what it replaced holds again."""
         while self._told:
             with suppress(NotFound):  # it was forgotten since
-                said = self._memory.get(self._told[-1])
-                self._take_back(said)
+                said = self._memory.get(self._told.pop())
+                self._middleware.forget(said, asked=self._questions)
+                self._tell(f"Taken back: “{_words_of(said)}”")
                 return
-            self._told.pop()
         self._tell("There is nothing to take back. What is forgotten is gone for good.")
-
-    def _take_back(self, said: Entry) -> None:
-        again: list[str] = []
-        for one in self._middleware.resting_with(said):
-            for link in self._memory.links(one.id):
-                if (link.type, link.source) == ("supersedes", one.id):
-                    self._memory.unlink(one.id, link.target, "supersedes")
-                    again.append(_words_of(self._memory.get(link.target)))
-        if again:
-            more = f"I keep “{_words_of(said)}” too; /undo once more takes that back."
-            self._tell(f"This holds again: “{again[0]}” {more}")
-        else:
-            self._middleware.forget(said, asked=self._questions)
-            self._told.pop()
-            self._tell(f"Taken back: “{_words_of(said)}”")

@@ -181,7 +181,7 @@ def _one_embedder(spec: EmbedderSpec) -> Embedder:
     if _has(spec, "embed_documents", "embed_query"):
         return LangChainEmbedder(spec)
     if _has(spec, "encode", "similarity"):  # a SentenceTransformer is callable, but does not take texts when called
-        remedy = "wrap it: SentenceTransformersEmbedder(model, name='…')"
+        remedy = "give 'sentence-transformers:MODEL'"
         raise InvalidInput("embedder", f"a loaded {type(spec).__qualname__} does not know its name", remedy)
     if callable(spec):
         return FunctionEmbedder(spec)

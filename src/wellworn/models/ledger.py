@@ -232,7 +232,7 @@ def total_cost(reader: StoreReader, tenant: str, key: str, partition: Partition 
     """One of the sums: `tenant`, `day 2026-05-01`, or `session NAME` of a partition."""
     wanted = RecordFilter(kinds=[SPENT], tenant=tenant, partition=partition, of_tenant=partition is None, keys=[key])
     found = reader.records(wanted)
-    if not found and partition is not None:  # an older release kept it for the tenant
+    if not found and partition is not None:  # release 0.1 kept it for the tenant
         return total_cost(reader, tenant, key)
     return CallCost(tokens=found[0].body["tokens"], usd=found[0].body["usd"]) if found else CallCost()
 

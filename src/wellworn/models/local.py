@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import EmbeddingFailed, InvalidInput, MissingExtra
+from wellworn.core.errors import EmbeddingFailed, MissingExtra
 from wellworn.core.locks import ForkLock
 from wellworn.models.base import EmbedderBase
 from wellworn.models.static import read_tokenizer
@@ -262,19 +262,10 @@ class FastembedEmbedder(EmbedderBase):
 
 
 class SentenceTransformersEmbedder(EmbedderBase):
-    """One model; texts and questions get the model's own prompts where it has them.
+    """One model, by name or folder; texts and questions get the model's own prompts where it has them."""
 
-    `model` is a name or folder, or a loaded `SentenceTransformer`, which does not know its name: give it one.
-    """
-
-    # Any: a SentenceTransformer, whose package is optional.
-    def __init__(self, model: str | Any, *, name: str | None = None) -> None:
-        if isinstance(model, str):
-            name, model = name or model, _loaded("sentence-transformers", "SentenceTransformer", model)
-        if not name:
-            raise InvalidInput(
-                "name", "a loaded model does not know its name", "give one, as in name='all-MiniLM-L6-v2'"
-            )
+    def __init__(self, name: str) -> None:
+        model = _loaded("sentence-transformers", "SentenceTransformer", name)
         super().__init__(f"sentence-transformers:{name}")
         self._encode_text = getattr(model, "encode_document", model.encode)  # sentence-transformers >= 5
         self._encode_query = getattr(model, "encode_query", model.encode)

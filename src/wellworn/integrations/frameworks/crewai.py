@@ -224,11 +224,8 @@ def _path(*scopes: str | None) -> str:
 
 
 def _own(entry: Entry) -> dict[str, Any]:
-    """What only CrewAI knows of an entry; in older ones it stands beside the metadata of the caller."""
-    if entry.source != SOURCE:
-        return {}
-    nested = entry.metadata.get(SOURCE)
-    return {**(nested if isinstance(nested, dict) and "scope" in nested else entry.metadata)}
+    """What only CrewAI knows of an entry."""
+    return {**(entry.metadata.get(SOURCE) or {})} if entry.source == SOURCE else {}
 
 
 def _scope_of(entry: Entry) -> str:
