@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -343,6 +345,53 @@ def _interrupt(act: str, memory: Memory, place: Path, reached: list[list[str]]) 
     """Act, and say what is left of the second secret."""
     ACTS[act](memory)
     reached.append(left_of(place, SECRETS[1]))
+
+
+def answer(path: Path, asked: Connection) -> None:
+    """Another process: recall, or forget what it is told."""
+    with patch.object(mapped, "LEAST_ROWS", 1), opened(path) as memory:
+        while (what := asked.recv()) is not None:
+            if what:
+                forget(memory, what)
+            asked.send(recalled(memory))
+
+
+@pytest.mark.slow
+def test_two_processes_of_which_each_forgets(path: Path) -> None:
+    processes = multiprocessing.get_context("spawn")
+    here, there = processes.Pipe()
+    other = processes.Process(target=answer, args=(path, there))
+    other.start()
+    there.close()
+
+    def ask(what: str) -> Any:
+        here.send(what)
+        assert here.poll(300), "the other process hangs"
+        return here.recv()
+
+    try:
+        with opened(path) as memory:
+            assert ask("") == recalled(memory)
+            forget(memory, SECRETS[0])
+            assert not left_of(path, SECRETS[0])
+            assert ask("") == recalled(memory)
+            assert SECRETS[0] not in str(ask(""))
+            found = ask(SECRETS[1])
+            assert not left_of(path, SECRETS[1])
+            assert recalled(memory) == found
+            assert SECRETS[1] not in str(found)
+            forget(memory, "I like the tram.")
+            assert ask("") == recalled(memory)
+            here.send(None)
+            other.join(300)
+            found = recalled(memory)
+    finally:
+        if other.is_alive():
+            other.kill()
+        other.join(300)
+        here.close()
+    assert other.exitcode == 0
+    assert recalled_without(path) == found
 
 
 # -- killed ------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 from evals import data, extraction, recall
 from evals.data import DataError
 from evals.recall import Settings, ndcg_at, recall_at
-from evals.report import Interval, Report, Table, interval
+from evals.report import Report
 
 pytestmark = pytest.mark.slow  # the measurements, not the product
 LOCOMO: dict[str, Any] = {
@@ -107,12 +107,6 @@ def test_locomo_keeps_dates_captions_and_evidence(folder: Path) -> None:
     assert talk.skipped == 1
 
 
-def test_the_published_file_of_all_conversations_loads_too(tmp_path: Path) -> None:
-    samples = [{"sample_id": name, "conversation": LOCOMO, "qa": LOCOMO["qa"]} for name in ("conv-1", "conv-2")]
-    (tmp_path / "locomo10.json").write_text(json.dumps(samples), encoding="utf-8")
-    assert [one.name for one in data.locomo(tmp_path)] == ["conv-1", "conv-2"]
-
-
 def test_realmem_answers_come_from_earlier_sessions(folder: Path) -> None:
     (persona,) = data.realmem(folder / "realmem")
     assert [one.evidence for one in persona.sessions[2].questions] == [{"s1"}, {"s2"}]
@@ -180,30 +174,3 @@ def test_extraction_compares_with_gold(folder: Path) -> None:
 
 
 # -- reports ---------------------------------------------------------------------------------------------------------
-
-
-def test_an_interval_holds_its_mean_and_narrows_with_more_units() -> None:
-    few, many = (interval((n, float(n % 2)) for n in range(count)) for count in (10, 1000))
-    assert few.mean == many.mean == 0.5
-    assert few.low < many.low < 0.5 < many.high < few.high
-    again = interval((n, float(n % 2)) for n in [*range(10)] * 5)
-    assert (again.low, again.high, again.n) == (few.low, few.high, 10)
-    assert interval([]) == Interval()
-
-
-def test_a_report_reads_as_json_and_as_tables() -> None:
-    table = Table(
-        title="t", columns=("way", "mean", "n"), rows=[("one", interval([(1, 2.0)]), 3), ("two", None, 1.23456)]
-    )
-    report = Report(name="x", about={"seeds": 1}, tables=[table])
-    assert report.as_json() == {
-        "eval": "x",
-        "seeds": 1,
-        "tables": {
-            "t": [
-                {"way": "one", "mean": {"mean": 2.0, "low": 2.0, "high": 2.0, "n": 1}, "n": 3},
-                {"way": "two", "mean": None, "n": 1.2346},
-            ]
-        },
-    }
-    assert table.drawn().row_count == 2

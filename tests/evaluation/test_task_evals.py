@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from evals import judge, tasks
 from evals.data import DataError
-from evals.report import Report, Steps
-from evals.world import CHECK, VOCABULARIES, Read, Vocabulary, World, WorldCall, attempt, kinds, read
+from evals.report import Report
+from evals.world import VOCABULARIES, kinds
 from evals.world import tasks as world_tasks
 
 pytestmark = pytest.mark.slow  # the measurements, not the product
@@ -29,56 +29,13 @@ def test_the_bank_helps_and_an_empty_one_changes_nothing(lived: Report) -> None:
     assert success.cell("empty", "gain").mean == 0
 
 
-def test_the_first_of_a_kind_goes_as_it_would_without() -> None:
-    """The agent learns about a rule only from an item about it."""
-    alone, helped = (tasks.live(tasks.WAYS[way], 100, 36, "hash", Steps(total=36)) for way in ("without", "shuffled"))
-    steps = {one.number: one.steps for one in alone}
-    unaided = [one for one in helped if not one.used]
-    assert {one.kind for one in unaided} == {one.kind for one in helped}
-    assert all(one.steps == steps[one.number] for one in unaided)
-
-
-def test_every_way_can_be_lived() -> None:
-    seen: list[tuple[int, int]] = []
-    report = tasks.run(count=4, embedder="hash", progress=lambda *step: seen.append(step))
-    assert [row[0] for row in report.table("success").rows] == list(tasks.WAYS)
-    assert seen[-1] == (4 * len(tasks.WAYS), 4 * len(tasks.WAYS))
-    with pytest.raises(ValueError, match="luck"):
-        tasks.run(["luck"])
-
-
 # -- the world and its agent -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("words", VOCABULARIES.values(), ids=VOCABULARIES)
-def test_every_kind_has_exactly_one_right_way(words: Vocabulary) -> None:
-    world = World(words, 7)
-    for kind in kinds(words):
-        calls = [(list(way.before), WorldCall(kind.tool, {"name": "Ada", **dict(way.given)})) for way in kind.ways]
-        assert [world.answer(kind, before, call)["ok"] for before, call in calls].count(True) == 1, kind
 
 
 def test_the_two_vocabularies_share_no_task() -> None:
     tune, check = ({kind.noun for kind in kinds(words)} for words in VOCABULARIES.values())
     assert not tune & check
     assert all(task.query == task.query.strip() for task in world_tasks(VOCABULARIES["check"], 1, 60, shuffled=True))
-
-
-def test_calling_something_else_without_an_error_is_no_success() -> None:
-    words = VOCABULARIES["check"]
-    task = world_tasks(words, 1, 18, shuffled=False)[0]
-    told = Read(calls=(WorldCall("fetch_weather_data"),))
-    done = attempt(World(words, 1), task, [told] * 3, seed=1, gullible=True, tries=1)
-    assert done["steps"][-1]["ok"]
-    assert done["checks"] == {CHECK: False}
-
-
-def test_the_agent_reads_the_data_of_items() -> None:
-    call, failed = {"tool": "f", "args": {"a": "[from the task]"}}, {"tool": "f", "args": {"b": "z"}, "error": "no"}
-    assert read({"pattern_data": {"calls": [call], "failed": [failed]}}) == Read(
-        calls=(WorldCall("f", {"a": "[from the task]"}),), failed=(WorldCall("f", {"b": "z"}),)
-    )
-    assert read({}) == Read()
 
 
 # -- labelled trajectories -------------------------------------------------------------------------------------------

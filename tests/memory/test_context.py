@@ -53,10 +53,6 @@ def test_no_text_can_close_the_fence_or_begin_a_line(text: str) -> None:
         assert ">" not in lines[1]
 
 
-def test_escaping_keeps_what_was_said_apart() -> None:
-    assert recall_of("&lt;").context() != recall_of("<").context()
-
-
 def test_untrusted_and_flagged_entries_are_marked(mem: Memory) -> None:
     mem.remember("from a web page", scope=ADA, trust="untrusted")
     (doubtful,) = mem.remember("from someone we doubt", scope=ADA)
@@ -64,15 +60,6 @@ def test_untrusted_and_flagged_entries_are_marked(mem: Memory) -> None:
     lines = mem.recall("from", scope=ADA).context().splitlines()
     assert any("untrusted" in line and "web page" in line for line in lines)
     assert any("under review" in line and "doubt" in line for line in lines)
-
-
-def test_no_hits_make_an_empty_block() -> None:
-    assert recall_of().context() == ""
-
-
-def test_a_budget_too_small_for_anything_gives_nothing() -> None:
-    assert recall_of("some words here").context(max_tokens=1) == ""
-    assert recall_of("some words here").context(max_tokens=-5) == ""
 
 
 def test_the_first_hit_that_does_not_fit_is_cut_at_a_word() -> None:

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.world import ADA, BEN, NOON, Clock, OpenMemory, texts
+from memory.world import ADA, BEN, Clock, OpenMemory, texts
 from wellworn import InvalidInput, Memory, Profile, Recall, Scope, ScopeError
 from wellworn.core.values import LAYERS
-from wellworn.models.hashing import HashEmbedder
 from wellworn.store.port import Store
 from wellworn.store.sqlite import SqliteStore
 
@@ -55,10 +54,6 @@ def test_the_bundled_embedder_finds_by_meaning_where_no_word_is_shared(opened: O
     assert texts(mem, "coffee maker out of order", ADA, k=1) == [FACTS[4]]
 
 
-def test_every_recall_has_an_id_of_its_own(full: Memory) -> None:
-    assert len({full.recall("bees", scope=ADA).id for _ in range(5)}) == 5
-
-
 def test_an_empty_memory_answers_with_no_hits(mem: Memory) -> None:
     found = mem.recall("anything?", scope=ADA)
     assert (found.hits, found.searched, found.context()) == ([], 0, "")
@@ -86,10 +81,6 @@ def test_every_profile_explains_its_score(opened: OpenMemory, location: str, pro
         assert sum(hit.factors.values()) == pytest.approx(hit.score, abs=1e-9)
 
 
-def test_the_same_question_gives_the_same_answer(full: Memory) -> None:
-    assert same_answer(full.recall("bees and reports", scope=ADA), full.recall("bees and reports", scope=ADA))
-
-
 def test_two_stores_with_the_same_history_answer_alike(opened: OpenMemory, path: str) -> None:
     answers = []
     for location in (path, ":memory:"):
@@ -102,26 +93,7 @@ def test_two_stores_with_the_same_history_answer_alike(opened: OpenMemory, path:
     assert same_answer(*answers)
 
 
-def test_a_reopened_file_answers_as_before(opened: OpenMemory, path: str) -> None:
-    mem = opened(path)
-    mem.remember_many(FACTS, scope=ADA)
-    before = mem.recall("bees and reports", scope=ADA)
-    mem.close()
-    assert same_answer(opened(path).recall("bees and reports", scope=ADA), before)
-
-
 # -- how many ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("k", [1, 2, 6, 7, 10_000])
-def test_at_most_k_entries_come_back(full: Memory, k: int) -> None:
-    assert len(full.recall("anything at all", scope=ADA, k=k)) == min(k, len(FACTS))
-
-
-def test_a_larger_k_only_adds_at_the_end(full: Memory) -> None:
-    longest = [hit.entry.id for hit in full.recall("bees and the report", scope=ADA, k=6)]
-    for k in range(1, 6):
-        assert [hit.entry.id for hit in full.recall("bees and the report", scope=ADA, k=k)] == longest[:k]
 
 
 def test_min_score_cuts_off_what_scores_less(full: Memory) -> None:
@@ -169,13 +141,6 @@ def test_a_filter_keeps_what_it_names(partition: Memory, options: dict[str, Any]
     found = partition.recall("tea", scope=ADA, k=10, **options)
     assert {hit.entry.text for hit in found} == expected
     assert found.searched == len(expected)
-
-
-@pytest.mark.parametrize("name", ["kind", "layer"])
-def test_an_empty_list_means_the_same_alone_and_beside_another_filter(partition: Memory, name: str) -> None:
-    alone = partition.recall("tea", scope=ADA, k=10, **{name: []})  # type: ignore[arg-type]
-    beside = partition.recall("tea", scope=ADA, k=10, since="2000-01-01", **{name: []})  # type: ignore[arg-type]
-    assert len(alone) == len(beside)
 
 
 def test_a_filter_reaches_entries_that_many_better_ones_stand_before(mem: Memory) -> None:
@@ -259,11 +224,6 @@ def test_a_scope_sees_only_the_layers_it_names(mem: Memory) -> None:
     assert set(texts(mem, "known", other, k=20)) == {"known at the user"}
 
 
-def test_a_scope_without_a_layer_is_an_error_and_not_silence(mem: Memory) -> None:
-    with pytest.raises(ScopeError):
-        mem.recall("anything", scope=Scope(tenant="acme"))
-
-
 def test_another_persons_entries_change_neither_hits_nor_scores(mem: Memory) -> None:
     mem.remember_many(FACTS, scope=ADA)
     before = mem.recall("bees and reports", scope=ADA, k=10)
@@ -273,14 +233,6 @@ def test_another_persons_entries_change_neither_hits_nor_scores(mem: Memory) -> 
 
 
 # -- neighbours --------------------------------------------------------------------------------------------------
-
-
-def test_the_answer_after_a_question_is_found_by_the_words_of_the_question(mem: Memory) -> None:
-    session = mem.session(scope=ADA, session_id="s")
-    lines = ["What is your favourite instrument?", "The cello, since childhood", "Nice weather today", "Indeed it is"]
-    for line in lines:
-        session.add("assistant", line)
-    assert lines[1] in texts(mem, "favourite instrument", ADA, k=2)
 
 
 # -- only what is returned is read -------------------------------------------------------------------------------
@@ -370,16 +322,6 @@ def test_text_of_any_script_is_found(opened: OpenMemory, text: str, query: str, 
         assert hits[0].entry.text == text
 
 
-def test_words_alone_find_without_any_embedder(opened: OpenMemory, location: str) -> None:
-    mem = opened(location, embedder=None)
-    mem.remember_many(FACTS, scope=ADA)
-    found = mem.recall("who keeps bees?", scope=ADA, k=1)
-    assert [hit.entry.text for hit in found] == [FACTS[1]]
-    assert found.cost.embedded_texts == 0
-    assert mem.admin.stats(scope=ADA).vectors == 0
-    assert mem.verify().ok
-
-
 QUERIES = [
     '" OR 1=1 --',
     "'; DROP TABLE entries; --",
@@ -443,19 +385,3 @@ def test_recency_counts_from_the_newest_entry_that_is_there(opened: OpenMemory, 
     writer.forget(scope=ADA, ids=[newer])
     kept, fresh = (m.recall("tea", scope=ADA).hits[0].factors["recency"] for m in (reader, opened(path)))
     assert kept == pytest.approx(fresh, abs=1e-6)
-
-
-def test_recency_works_for_what_happened_before_1970(mem: Memory) -> None:
-    mem.remember("the mill was built", scope=ADA, at="1850-01-01")
-    mem.remember("the mill burned down", scope=ADA, at="1950-01-01")
-    hits = {hit.entry.text: hit.factors["recency"] for hit in mem.recall("mill", scope=ADA)}
-    assert hits["the mill burned down"] == pytest.approx(0.5)
-    assert hits["the mill was built"] < 0.01
-
-
-def test_opening_with_the_embedder_itself_equals_opening_by_name(opened: OpenMemory) -> None:
-    by_name, by_object = opened(embedder="hash"), opened(embedder=HashEmbedder())
-    for mem in (by_name, by_object):
-        mem.remember_many(FACTS, scope=ADA, at=NOON)
-    a, b = (m.recall("bees", scope=ADA) for m in (by_name, by_object))
-    assert [(h.entry.text, h.score) for h in a] == [(h.entry.text, h.score) for h in b]

@@ -74,20 +74,6 @@ def test_title_tags_and_speaker_are_found_by_their_words(
     assert mem.verify().ok
 
 
-def test_an_edit_that_only_changes_numbers_keeps_the_vector(mem: Memory) -> None:
-    (entry_id,) = mem.remember("Ada likes tea", scope=ADA)
-    before = mem.recall("tea", scope=ADA).hits[0]
-    mem.edit(entry_id, scope=ADA, confidence=0.1, at="2020-01-01")
-    after = mem.recall("tea", scope=ADA).hits[0]
-    assert (after.entry.confidence, after.factors["meaning"]) == (0.1, before.factors["meaning"])
-
-
-def test_the_evidence_outlives_an_edit_of_the_text(mem: Memory) -> None:
-    (entry_id,) = mem.remember("as it was said", scope=ADA)
-    mem.edit(entry_id, scope=ADA, text="as it was tidied")
-    assert mem.get(entry_id, scope=ADA).evidence == "as it was said"
-
-
 def test_history_holds_every_state_and_what_brought_it_about(mem: Memory, clock: Clock) -> None:
     (entry_id,) = mem.remember("first", scope=ADA)
     clock.forward(hours=1)
@@ -103,12 +89,6 @@ def test_history_holds_every_state_and_what_brought_it_about(mem: Memory, clock:
     assert [v.changed_at - NOON for v in versions] == [timedelta(hours=n) for n in range(3)]
     assert [v.entry.tags for v in versions] == [[], ["x"], ["x"]]
     assert versions[-1].entry == mem.get(entry_id, scope=ADA)
-
-
-def test_a_repeat_is_no_version(mem: Memory) -> None:
-    (entry_id,) = mem.remember("said twice", scope=ADA)
-    mem.remember("said twice", scope=ADA)
-    assert len(mem.history(entry_id, scope=ADA)) == 1
 
 
 @pytest.mark.parametrize(
@@ -208,19 +188,6 @@ def test_an_entry_is_recalled_from_valid_from_until_just_before_valid_to(mem: Me
         assert (len(found), found.searched) == (count, count), moment
 
 
-def test_recall_sees_what_is_valid_now_as_time_goes_by(mem: Memory, clock: Clock) -> None:
-    mem.remember("begins tomorrow", scope=ADA, valid_from=NOON + timedelta(days=1))
-    mem.remember("ends tomorrow", scope=ADA, valid_to=NOON + timedelta(days=1))
-    assert texts(mem, "tomorrow", ADA) == ["ends tomorrow"]
-    clock.forward(days=1)
-    assert texts(mem, "tomorrow", ADA) == ["begins tomorrow"]
-
-
-def test_an_entry_that_is_no_longer_valid_can_still_be_read_by_its_id(mem: Memory) -> None:
-    (entry_id,) = mem.remember("was true", scope=ADA, valid_from="2020-01-01", valid_to="2021-01-01")
-    assert mem.get(entry_id, scope=ADA).text == "was true"
-
-
 def test_a_pruned_entry_is_never_recalled_and_a_flagged_one_is(mem: Memory) -> None:
     pruned, flagged = mem.remember_many(["pruned words", "flagged words"], scope=ADA)
     mem.edit(pruned, scope=ADA, state="pruned")
@@ -246,13 +213,6 @@ def test_the_new_entry_is_recalled_now_and_the_old_one_as_of_then(mem: Memory, c
     ]
     assert [v.change for v in mem.history(old, scope=ADA)] == ["remembered", "superseded"]
     assert mem.verify().ok
-
-
-def test_when_both_became_valid_at_once_the_old_one_ends_now(mem: Memory, clock: Clock) -> None:
-    old, new = mem.remember_many(["old news", "new news"], scope=ADA)
-    clock.forward(hours=1)
-    assert mem.supersede(old, new, scope=ADA).valid_to == clock.now
-    assert texts(mem, "news", ADA) == ["new news"]
 
 
 def test_both_at_the_same_instant_still_leaves_a_valid_entry(mem: Memory) -> None:

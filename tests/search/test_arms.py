@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search.reference import WIDTH, Partition, Row, by_no, index_of, meaning, random_partition, random_rows, words
+from search.reference import WIDTH, Partition, by_no, index_of, meaning, random_partition, words
 from wellworn.ingest.terms import Question
 from wellworn.search import arms, postings
 from wellworn.search.bank import Bank
@@ -112,64 +112,6 @@ def test_rows_that_are_not_live_count_in_no_way(seed: int) -> None:
         assert found == pytest.approx(wanted, abs=1e-5)
     else:  # the count of rows differs, and with it every idf: only what is zero can be compared
         assert {no for no, score in found.items() if score == 0} == {no for no, score in wanted.items() if score == 0}
-
-
-@given(seed=seeds)
-def test_the_order_of_partitions_and_of_terms_makes_no_difference(seed: int) -> None:
-    dice, partitions = worlds(seed)
-    asked, query = question(dice), unit(dice)
-    straight, turned = bank_of(partitions, DEFAULT), bank_of(partitions[::-1], DEFAULT)
-    back = Question(terms=asked.terms[::-1], names=[], asks_when=False)
-    assert by_no(straight, arms.words(straight, asked, DEFAULT, None).score) == pytest.approx(
-        by_no(turned, arms.words(turned, back, DEFAULT, None).score), abs=1e-5
-    )
-    assert by_no(straight, arms.meaning(straight, query, DEFAULT)[1]) == pytest.approx(
-        by_no(turned, arms.meaning(turned, query, DEFAULT)[1]), abs=1e-6
-    )
-
-
-@given(seed=seeds)
-def test_an_empty_partition_beside_changes_nothing(seed: int) -> None:
-    dice, partitions = worlds(seed)
-    asked = question(dice)
-    with_empty = bank_of([Partition(), *partitions, Partition()], DEFAULT)
-    without = bank_of(partitions, DEFAULT)
-    assert by_no(with_empty, arms.words(with_empty, asked, DEFAULT, None).score) == by_no(
-        without, arms.words(without, asked, DEFAULT, None).score
-    )
-
-
-@given(seed=seeds, more=st.integers(1, 5))
-def test_one_more_mention_of_a_word_never_lowers_the_score(seed: int, more: int) -> None:
-    dice = np.random.default_rng(seed)
-    rows = list(random_rows(dice, 10, threads=1))
-    asked = Question(terms=[next(iter(rows[3].terms))], names=[], asks_when=False)
-    bigger = {**rows[3].terms, asked.terms[0]: rows[3].terms[asked.terms[0]] + more}
-    scores = []
-    for row in (rows[3], replace(rows[3], terms=bigger)):
-        partition = Partition()
-        partition.change(put=[*rows[:3], row, *rows[4:]])
-        bank = bank_of([partition], DEFAULT)
-        scores.append(by_no(bank, arms.words(bank, asked, DEFAULT, None).score)[row.no])
-    assert scores[1] > scores[0]
-
-
-def test_a_row_with_every_word_of_the_question_and_no_neighbours_scores_about_one() -> None:
-    partition = Partition()
-    partition.change(
-        put=[Row(no=1, terms={10: 1, 11: 1}, vector=(0.0,) * WIDTH), Row(no=2, terms={12: 1}, vector=(0.0,) * WIDTH)]
-    )
-    bank = bank_of([partition], DEFAULT)
-    scores = by_no(bank, arms.words(bank, Question(terms=[10, 11], names=[], asks_when=False), DEFAULT, None).score)
-    assert scores[1] == pytest.approx(1.0, abs=1e-5)
-    assert scores[2] == 0.0
-
-
-def test_a_question_no_entry_has_a_word_of_scores_zero_everywhere() -> None:
-    bank = bank_of([random_partition(np.random.default_rng(1), 10)], DEFAULT)
-    for terms in ([], [999]):
-        scores = arms.words(bank, Question(terms=terms, names=[], asks_when=False), DEFAULT, None).score
-        assert scores[:].tolist() == [0.0] * 10
 
 
 @given(seed=seeds, share=st.sampled_from([0.0, 0.5, 1.0]))

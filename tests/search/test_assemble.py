@@ -124,12 +124,6 @@ def test_a_bad_budget_is_refused_before_anything_is_asked(budget: Any) -> None:
         memory.assemble("x", scope=SCOPE, max_tokens=budget)
 
 
-def test_an_empty_memory_gives_an_empty_context() -> None:
-    with Memory.open(":memory:", embedder=None) as memory:
-        context = memory.assemble("anything at all", scope=SCOPE)
-        assert (len(context), context.text, context.left_out) == (0, "", ())
-
-
 @pytest.mark.parametrize("embedder", [None, "none"])
 def test_everything_works_without_an_embedder(embedder: str | None) -> None:
     question = "Who directed the film that was shot in Leland?"

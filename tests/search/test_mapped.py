@@ -193,21 +193,6 @@ def test_the_file_of_a_forgotten_person_is_deleted_also_after_a_crash(
     assert not caplog.records  # nothing of it is unusual
 
 
-@pytest.mark.parametrize("damage", [b"", b"x" * 9000, None])
-def test_a_file_that_does_not_fit_is_thrown_away(tmp_path: Path, damage: bytes | None) -> None:
-    path, other = tmp_path / "memory.db", tmp_path / "other.db"
-    for place, words in ((path, WORDS), (other, WORDS[::-1])):
-        with opened(place) as memory:
-            memory.remember_many(words, scope=SCOPE)
-            before = recalled(memory)
-    if damage is None:  # of another store with as many changes
-        shutil.copyfile(files_of(path)[0], files_of(other)[0])
-    else:
-        files_of(other)[0].write_bytes(damage)
-    with opened(other) as memory:
-        assert recalled(memory) == before
-
-
 def test_an_encrypted_memory_has_no_file(tmp_path: Path) -> None:
     pytest.importorskip("sqlcipher3")
     path = tmp_path / "memory.db"

@@ -139,17 +139,6 @@ def test_thousands_of_changes_with_compaction_lose_nothing() -> None:
     assert_same(index, partition_now)
 
 
-def test_turns_that_come_one_by_one_or_backwards_have_the_same_neighbours() -> None:
-    dice = np.random.default_rng(5)
-    vectors = [(v / np.linalg.norm(v)).astype(np.float32).tolist() for v in dice.normal(size=(30, WIDTH))]
-    rows = [Row(no=n + 1, terms={n: 1}, vector=tuple(vectors[n]), thread=7, position=n) for n in range(30)]
-    for order in (rows, rows[::-1]):
-        partition, index = Partition(), PartitionIndex(1, WIDTH, WEIGHTS)
-        for row in order:
-            index.apply(partition.change(put=[row]))
-        assert_same(index, partition)
-
-
 def test_a_removed_row_leaves_no_number_of_its_vector() -> None:
     partition, index = Partition(), PartitionIndex(1, WIDTH, WEIGHTS)
     index.apply(
@@ -160,35 +149,3 @@ def test_a_removed_row_leaves_no_number_of_its_vector() -> None:
     index.apply(partition.change(remove=[1]))
     assert index.vectors[0].tolist() == [0.0] * WIDTH
     assert index.rows_of([1]) == []
-
-
-def test_the_newest_row_is_one_that_is_there() -> None:
-    partition, index = Partition(), PartitionIndex(1, WIDTH, WEIGHTS)
-    index.apply(partition.change(put=[Row(no=1, terms={}, vector=(), at=10), Row(no=2, terms={}, vector=(), at=20)]))
-    assert index.newest == 20
-    index.apply(partition.change(remove=[2]))
-    assert index.newest == 10
-    index.apply(partition.change(put=[replace(partition.rows[1], at=5)]))
-    assert index.newest == 5
-
-
-@pytest.mark.parametrize(
-    ("entries", "few"), [(0, 3), (1, 3), (799, 3), (800, 4), (1599, 4), (1600, 8), (10_000, 32), (100_000, 256)]
-)
-def test_a_rare_term_is_in_three_entries_or_about_one_in_200(entries: int, few: int) -> None:
-    assert few_of(entries) == few
-
-
-def test_a_growing_partition_counts_rare_terms_like_one_loaded_at_once() -> None:
-    dice = np.random.default_rng(5)
-    partition, index = Partition(), PartitionIndex(1, WIDTH, WEIGHTS)
-    words = np.arange(1, 400) ** 2  # some are in many rows, some in few
-    for no in range(1, 900):
-        terms = dice.choice(words, size=6, replace=False, p=1 / np.arange(1, 400) / (1 / np.arange(1, 400)).sum())
-        row = Row(no=no, terms={int(t): 1 for t in terms}, vector=(1.0,) * WIDTH)
-        index.apply(partition.change(put=[row], remove=[no - 700] if no % 100 == 1 and no > 700 else []))
-        if no in (100, 700, 799, 800, 801, 807, 899):
-            fresh = index_of(partition, PROFILE)
-            rare = {int(index.no[r]): int(index.rare[r]) for r in np.flatnonzero(index.alive)}
-            assert rare == {int(fresh.no[r]): int(fresh.rare[r]) for r in range(len(fresh))}
-            assert len(set(rare.values())) > 1

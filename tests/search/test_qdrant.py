@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import numpy as np
 import pytest
 
 from wellworn import InvalidInput, Memory, Scope
 from wellworn.models.hashing import HashEmbedder
-from wellworn.search import mapped, qdrant
+from wellworn.search import qdrant
 
 WORDS = "amber birch cedar delta ember fjord grove harbor island jetty kelp lagoon meadow north orchard".split()  # noqa: SIM905
 ADA, BEN, OTHER = Scope(tenant="one", user="ada"), Scope(tenant="one", user="ben"), Scope(tenant="two", user="ada")
@@ -128,25 +127,6 @@ def test_vectors_of_a_partition_that_is_too_large_leave_memory(tmp_path: Path, c
         assert len(next(iter(points(client).values()))) == 900
 
 
-def test_an_index_file_is_not_written_without_its_vectors_and_one_that_was_is_thrown_away(
-    tmp_path: Path, client: Any
-) -> None:
-    options: Any = {"learning": "off", "background": False, "durability": "normal"}
-    with Memory.open(tmp_path / "m.db", qdrant=client, ram_mb=1, **options) as memory:
-        for seed in range(3):  # the second and third are enough for a new file
-            memory.remember_many(texts(700, seed), scope=ADA)
-            recalled(memory, ADA)
-        with memory.engine.searcher.ram.bank([ADA.home()]) as (bank, _):
-            assert bank.partitions[0].vectors.size == 0
-            without = bank.partitions[0]
-    with Memory.open(tmp_path / "m.db", **options) as memory:
-        exact = recalled(memory, ADA)
-        without.fetch = None  # as it was written once
-        mapped.IndexFiles(memory.engine.store).save(ADA.home(), without)
-    with Memory.open(tmp_path / "m.db", **options) as memory:
-        assert recalled(memory, ADA) == exact
-
-
 def test_stores_of_the_same_spelling_are_apart_and_spellings_of_one_store_are_not(
     tmp_path: Path, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,28 +173,6 @@ def test_what_is_forgotten_while_qdrant_is_away_is_deleted_when_it_is_back(tmp_p
         memory.remember("The zeppelin is moored at the pier.", scope=BEN)
         recalled(memory, BEN)
         assert sum(map(len, points(client).values())) == 41
-
-
-def test_points_of_another_store_at_the_same_place_are_replaced(tmp_path: Path, client: Any) -> None:
-    for seed in (1, 2):
-        with opened(tmp_path / "m.db", client) as memory:
-            memory.remember_many(texts(40, seed), scope=ADA)
-            recalled(memory, ADA)
-            held = client.scroll(next(iter(points(client))), limit=100, with_vectors=True)[0]
-            stored = memory.engine.store.vectors([point.id for point in held])
-            assert all(np.allclose(point.vector, stored[point.id], atol=1e-6) for point in held)
-        (tmp_path / "m.db").unlink()
-
-
-def test_a_partition_that_was_small_for_a_while_is_compared(tmp_path: Path, client: Any) -> None:
-    with opened(tmp_path / "m.db", client) as memory:
-        ids = memory.remember_many(texts(25, 1), scope=ADA)
-        recalled(memory, ADA)
-        memory.forget(ids=ids[:10], scope=ADA)
-        for seed in (2, 3):
-            memory.remember_many(texts(4, seed), scope=ADA)
-            recalled(memory, ADA)
-        assert sum(map(len, points(client).values())) == 23
 
 
 def test_vectors_that_left_memory_are_asked_for_after_a_forget_and_once_qdrant_is_back(

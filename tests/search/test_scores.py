@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.builders import make_entry
 from contract.few import FEWER
 from search.embedders import Fixed
 from wellworn import Memory, Profile, Scope
-from wellworn.core.values import Entry
-from wellworn.search.ram import EntryCache
 from wellworn.search.score import diversify
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -70,31 +66,6 @@ def test_the_paper_profile_is_the_plain_dot_product() -> None:
     assert [hit.score for hit in hits] == pytest.approx([0.8, 0.6, -1.0], abs=1e-6)
 
 
-@given(
-    angles=st.lists(st.floats(0, math.pi), min_size=2, max_size=8, unique=True),
-    profile=st.sampled_from(["default", "reasoningbank", "paper"]),
-)
-def test_the_score_rises_with_similarity(angles: list[float], profile: str) -> None:
-    vectors = {f"t{n:02d}": [math.cos(a), math.sin(a), 0.0] for n, a in enumerate(angles)}
-    with open_with({"q": [1, 0, 0], **vectors}, profile=profile, learning="off") as mem:
-        mem.remember_many(list(vectors), scope=ADA)
-        cosine = {text: vector[0] for text, vector in vectors.items()}
-        scores = {h.entry.text: h.score - h.factors.get("diversity", 0.0) for h in mem.recall("q", scope=ADA, k=50)}
-        ranked = sorted(cosine, key=cosine.__getitem__)
-        for lower, higher in pairwise(ranked):
-            assert scores[lower] <= scores[higher] + 1e-5
-
-
-def test_recency_falls_to_1_over_e_in_a_half_life() -> None:
-    mem = open_with(
-        {"q": [1, 0, 0], "a": [1, 0, 0], "b": [1, 0, 0]},
-        profile=Profile(name="r", weights={"recency": 2.0}, recency_days=10),
-    )
-    mem.remember("a", scope=ADA, at=NOON - timedelta(days=10))
-    mem.remember("b", scope=ADA, at=NOON)
-    assert [h.score for h in mem.recall("q", scope=ADA)] == pytest.approx([2.0, 2.0 / math.e])
-
-
 def test_recency_as_of_a_moment_counts_from_that_moment() -> None:
     mem = open_with(
         {"q": [1, 0, 0], "a": [1, 0, 0], "b": [1, 0, 0]},
@@ -119,76 +90,7 @@ def test_the_picks_of_maximal_marginal_relevance_by_hand() -> None:
     assert redundancy == pytest.approx([0.0, 0.0, 1.0, 0.8], abs=1e-6)
 
 
-@given(st.integers(0, 1000), st.integers(1, 12), st.integers(1, 15))
-def test_picks_are_distinct_and_with_lambda_one_follow_the_score(seed: int, count: int, k: int) -> None:
-    dice = np.random.default_rng(seed)
-    scores = dice.random(count)
-    vectors = dice.normal(size=(count, 4)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    picked, redundancy = diversify(scores, vectors, k, lambda_=1.0)
-    assert picked == np.argsort(-scores, kind="stable")[:k].tolist()
-    assert len(redundancy) == len(picked) == len(set(picked)) == min(k, count)
-    assert all(-1e-6 <= value <= 1 + 1e-6 for value in redundancy)
-
-
-def test_hits_of_a_diversifying_profile_are_in_the_order_of_their_scores() -> None:
-    vectors = {"q": [1, 0, 0], "a": [1, 0.02, 0], "b": [0.62, 0, 0.78], "c": [0.70, 0.71, 0], "d": [0.99, 0.1, 0]}
-    for seed in range(20):
-        dice = np.random.default_rng(seed)
-        many = {**vectors, **{f"t{n}": dice.normal(size=3).tolist() for n in range(12)}}
-        with open_with(many, profile="reasoningbank") as mem:
-            mem.remember_many([text for text in many if text != "q"], scope=ADA)
-            scores = [hit.score for hit in mem.recall("q", scope=ADA, k=16)]
-            assert scores == sorted(scores, reverse=True)
-
-
 # -- the cache of texts ------------------------------------------------------------------------------------------
-
-
-class Disk:
-    """Just enough of a store to be read from."""
-
-    def __init__(self) -> None:
-        self.entries: dict[int, Entry] = {}
-        self.reads: list[int] = []
-
-    def read(self, nos: Sequence[int]) -> dict[int, Entry]:
-        self.reads += nos
-        return {no: self.entries[no] for no in nos if no in self.entries}
-
-
-@pytest.fixture
-def disk() -> Disk:
-    disk = Disk()
-    disk.entries = {no: make_entry(str(no), text=f"text {no}") for no in range(20)}
-    return disk
-
-
-def cache_of(disk: Disk, **bounds: int) -> EntryCache:
-    return EntryCache(disk, **bounds)  # type: ignore[arg-type]
-
-
-def test_an_entry_is_read_once_and_again_when_it_has_changed(disk: Disk) -> None:
-    cache = cache_of(disk)
-    assert cache.read([1, 2], [1, 1])[1].text == "text 1"
-    assert cache.read([1, 2], [1, 1])[2].text == "text 2"
-    assert disk.reads == [1, 2]
-    disk.entries[1] = make_entry("1", text="changed")
-    assert cache.read([1, 2], [2, 1])[1].text == "changed"
-    assert disk.reads == [1, 2, 1]
-    assert cache.read([1], [2])[1].text == "changed"
-    assert disk.reads == [1, 2, 1]
-
-
-def test_the_cache_keeps_to_its_size_in_bytes(disk: Disk) -> None:
-    cache = cache_of(disk, max_bytes=10_000)
-    disk.entries[0] = make_entry("0", text="x" * 100_000)
-    assert cache.read([0], [1])[0].text == "x" * 100_000
-    assert len(cache) == 0
-    cache.read(list(range(1, 20)), [1] * 19)
-    assert 0 < len(cache) < 10
-    cache.clear()
-    assert len(cache) == 0
 
 
 # -- an index that is kept current -------------------------------------------------------------------------------

@@ -28,9 +28,6 @@ Check = Callable[[], None]
 """Raises when it is time to stop."""
 Embed = Callable[[str], Vector | None]
 
-FEW = 4096
-"""Rows of a bank up to which partitioning all of them is quickest."""
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bounds:
@@ -285,22 +282,8 @@ def _best(base: Scores, bounds: Bounds) -> Rows:
 
 
 def highest(base: Scores, count: int) -> Rows:
-    """Places of the highest scores, as `argpartition` gives them, in a third of its time where they are few of many."""
-    if len(base) // count >= 8 and len(base) >= FEW:
-        near = np.flatnonzero(base >= _bound(base, count))
-        scores = base[near]
-        order = np.argpartition(scores, -count)
-        last = scores[order[-count]]  # partitioned: the lowest that is taken
-        if not (scores[order[:-count]] == last).any():  # else: which of equal ones is taken depends on all places
-            return near[order[-count:]]
+    """Places of the highest scores, in no order."""
     return base.argpartition(-count)[-count:]
-
-
-def _bound(base: Scores, count: int) -> np.float32:
-    """A score that at least `count` places reach: in each of so many groups of places one is the highest."""
-    size = len(base) // count
-    bound: np.float32 = base[: size * count].reshape(size, count).max(axis=0).min()
-    return bound
 
 
 def _lifts(edges: Sequence[tuple[int, int, str, float]], scores: dict[int, float]) -> dict[int, float]:

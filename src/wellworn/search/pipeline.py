@@ -48,17 +48,7 @@ from wellworn.search.score import (
     features,
     in_other_script,
 )
-from wellworn.search.truth import (
-    by_whom,
-    held_then,
-    moment_asked,
-    newer_first,
-    noted_first,
-    on_topic,
-    own_first,
-    settle,
-    specific_first,
-)
+from wellworn.search.truth import moment_asked, settle, weighed
 from wellworn.store.port import Store
 
 if TYPE_CHECKING:
@@ -223,11 +213,7 @@ class Searcher:
         ranked = context.with_linked(factors(context.view))
         if refine is not None:
             ranked = refine(ranked, context)
-        ranked = held_then(noted_first(by_whom(on_topic(ranked, context), context), context), context)
-        before = specific_first(own_first(ranked, context), context)
-        ranked = newer_first(settle(before, context), context)
-        if ranked is not before:
-            ranked = settle(ranked, context)
+        ranked = weighed(ranked, context)
         seen = None
         if self._learner is not None and ask.home is not None:
             ranked, seen = self._corrected(self._learner, ranked, context, ask, ask.home)

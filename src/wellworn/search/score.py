@@ -52,6 +52,11 @@ class Ranked:
         """Places from the highest score to the lowest."""
         return (-self.scores).argsort(kind="stable")
 
+    def part(self, name: str) -> Values:
+        """What a factor adds to each score; nothing where there is no such factor."""
+        place = self.names.index(name) if name in self.names else None
+        return np.zeros(len(self.rows)) if place is None else self.values[:, place] * self.weights[place]
+
     def take(self, places: Sequence[int] | Rows) -> Ranked:
         order = np.asarray(places, dtype=np.intp)
         values = self.values.take(order, axis=0)
@@ -350,22 +355,18 @@ def confidence_of(ranked: Ranked, profile: Profile, *, embeds: bool, by_words: b
         return None
     if not len(ranked.rows):
         return 0.0
-    score = float(ranked.scores[0])
-    if "noted" in ranked.names:
-        score -= float(ranked.values[0, ranked.names.index("noted")])  # who wrote it says nothing of whether it answers
+    noted, topic = ranked.part("noted"), ranked.part("topic")
+    score = float((ranked.scores - noted)[0])  # who wrote it says nothing of whether it answers
     if embeds and by_words:
-        beside = [name in ("meaning", "topic", "holds", "noted") for name in ranked.names]
-        best = float((ranked.scores - ranked.values[:, beside] @ ranked.weights[beside]).max())
+        best = float((ranked.scores - noted - topic - ranked.part("meaning") - ranked.part("holds")).max())
         value = _BIAS_OF_WORDS + _FEWER_WORDS + _SCORE_OF_WORDS * best
     elif embeds:
-        of_another = "whose" in ranked.names and ranked.values[0, ranked.names.index("whose")] < 0
-        near = 0.0 if of_another else float(ranked.values[0, ranked.names.index("meaning")])
+        own = float(ranked.part("whose")[0] >= 0)  # else it is about somebody else
+        near = own * float(ranked.values[0, ranked.names.index("meaning")])
         value = _BIAS + _SCORE * score + _MEANING * near
         if "topic" in ranked.names:
-            place = ranked.names.index("topic")
-            topic = 0.0 if of_another else float(ranked.values[0, place] * ranked.weights[place])
-            rest = score - float(ranked.values[0, place] * ranked.weights[place])
-            value = _BIAS_OF_TOPIC + _SCORE_OF_TOPIC * rest + _MEANING_OF_TOPIC * near + _TOPIC * topic
+            value = _BIAS_OF_TOPIC + _SCORE_OF_TOPIC * (score - float(topic[0])) + _MEANING_OF_TOPIC * near
+            value += _TOPIC * own * float(topic[0])
     else:
         value = _BIAS_OF_WORDS + _SCORE_OF_WORDS * score
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, value))))

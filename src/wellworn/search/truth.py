@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
 from wellworn.core.clock import to_micros
 from wellworn.core.lazy import regex
-from wellworn.core.values import READ_BY_MODEL
+from wellworn.core.values import READ_BY_MODEL, Entry
 from wellworn.ingest.replaces import SURE, leaves, may_follow
 from wellworn.ingest.statement import Statement, about_another, agreement, read
 from wellworn.ingest.terms import Trait, read_question, terms, words
@@ -90,6 +90,16 @@ _HELD = regex(
 _BY_MODEL = source_code(READ_BY_MODEL)
 
 
+def weighed(ranked: Ranked, context: SearchContext) -> Ranked:
+    """The ranking after each of these: what the question is about, who said it and of whom, and what holds now."""
+    if not context.bounds.profile.margin:
+        return ranked
+    for step in (on_topic, by_whom, noted_first, held_then, own_first, specific_first):
+        ranked = step(ranked, context)
+    settled = newer_first(settle(ranked, context), context)
+    return settled if settled is ranked else settle(settled, context)
+
+
 def settle(ranked: Ranked, context: SearchContext) -> Ranked:
     """The ranking with what holds now above what it replaced; asked about the past, with what held last above both."""
     bank, margin, moment = context.bank, context.bounds.profile.margin, to_micros(context.bounds.moment)
@@ -100,26 +110,28 @@ def settle(ranked: Ranked, context: SearchContext) -> Ranked:
     every = sorted({row for now, before in lines.items() for row in (now, *before)})
     ranked = context.with_rows(ranked, np.array(every, dtype=np.intp))
     place = {row: number for number, row in enumerate(ranked.rows.tolist())}
-    scores, ended = ranked.scores, bank.column("valid_to", ranked.rows)
+    scores, ends = ranked.scores, bank.column("valid_to", ranked.rows)
     leads, relevant = LEADS * scores.max(), RELEVANT * scores.max()
-    lift = np.zeros(len(scores))
+    lift, entries = np.zeros(len(scores)), context.read(np.array(every, dtype=np.intp))
     for row, replaced in lines.items():
         before = [place[one] for one in replaced if one in place]
         if (new := place.get(row)) is None or not before:
             continue
         if context.view.question.about_past:
-            last = max(before, key=lambda where: (ended[where], scores[where]))
+            last = max(before, key=lambda where: (ends[where], scores[where]))
             above = max(scores[where] for where in (new, *before) if where != last)
             if scores[last] >= leads:
                 above = scores.max()
             lift[last] = max(lift[last], above + margin - scores[last])
             continue
         for old in before:
-            if not _asks_for(context, int(ranked.rows[old]), row) and not _leaves(context, int(ranked.rows[old]), row):
-                if scores[old] >= leads or scores[new] >= relevant:
-                    lift[new] = max(lift[new], scores[old] + margin - scores[new])
-                else:
-                    lift[old] = min(lift[old], scores[new] - margin - scores[old])
+            ended = int(ranked.rows[old])
+            if _asks_for(context, ended, row) or _leaves(context, entries, ended, row):
+                continue
+            if scores[old] >= leads or scores[new] >= relevant:
+                lift[new] = max(lift[new], scores[old] + margin - scores[new])
+            else:
+                lift[old] = min(lift[old], scores[new] - margin - scores[old])
     return ranked.with_factor("holds", lift, 1.0)
 
 
@@ -127,7 +139,7 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
     """Of two good candidates that may contradict each other, the newer above the older, and so of two about equally good
     that a person told an assistant; asked about the past, the last but one above the last."""
     margin, question = context.bounds.profile.margin, context.view.question
-    if question.dates or not margin:
+    if question.dates:
         return ranked
     bank = context.bank
     best = ranked.order[:READ_ROWS].tolist()
@@ -158,19 +170,21 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
         replaced = {old for _, old, _ in found}
         last = {new: (old, new, share) for new, old, share in sorted(found, key=lambda pair: at[pair[1]])}
         found = [pair for new, pair in last.items() if new not in replaced]
-    linked = len(found)
+    linked, pairs = len(found), sorted({where for pair in found for where in pair[:2]})
+    entries = context.read(ranked.rows[pairs]) if pairs else {}
     if not question.about_past:
         found += _about_equal(ranked, context, best)
-    unlifted = scores - ranked.values[:, ranked.names.index("holds")] if "holds" in ranked.names else scores
+    unlifted = scores - ranked.part("holds")
     for number, (upper, lower, share) in enumerate(found):
         near = share * scores[lower] <= unlifted[upper] and scores[upper] < scores[lower] - lift[upper]
         old, new = ranked.rows[[lower, upper]].tolist()
-        if not near or _asks_for(context, old, new, also=question.terms):
+        if not near or _asks_for(context, old, new) or len(_only_first(context, old, new, _asked(context))) >= ONLY_OLD:
             continue
         if share != IN_PART and _are_apart(context, old, new):
             continue
-        if number >= linked or not _leaves(context, old, new):  # of the others the parts asked for were compared
-            lift[upper] = scores[lower] + margin - scores[upper]
+        if number < linked and _leaves(context, entries, old, new):  # of the others the parts asked for were compared
+            continue
+        lift[upper] = scores[lower] + margin - scores[upper]
     return ranked.with_factor("holds", lift, 1.0) if lift.any() else ranked
 
 
@@ -206,7 +220,7 @@ def _about_equal(ranked: Ranked, context: SearchContext, best: Sequence[int]) ->
 
 def on_topic(ranked: Ranked, context: SearchContext) -> Ranked:
     """The ranking of a question with statements about its topic further up."""
-    if not context.bounds.profile.margin or context.view.vector is None or not only_asks(context.query):
+    if context.view.vector is None or not only_asks(context.query):
         return ranked
     bank, rows, asked = context.bank, ranked.rows, read(context.query.rstrip("?"))
     if asked.foreign or asked.others or (asked.names and not asked.of_speaker):  # the last two ask for somebody else's
@@ -226,10 +240,9 @@ def on_topic(ranked: Ranked, context: SearchContext) -> Ranked:
     same = [max(agreement(asked, part) for part in (said[place], *said[place].telling)) for place in told]
     values[told] = [_strength(one) for one in same]
     # "work" in "the phone works again" does not answer "Where do I work?".
-    if asked.has_topic and "terms" in ranked.names:
-        judged, terms_place, off = places if context.bundled else told, ranked.names.index("terms"), np.zeros(len(rows))
-        matched = ranked.values[judged, terms_place] * ranked.weights[terms_place]
-        off[judged] = -OFF_TOPIC * matched * (1 - np.minimum(values[judged] / ON_TOPIC, 1))
+    if asked.has_topic:
+        judged, off = places if context.bundled else told, np.zeros(len(rows))
+        off[judged] = -OFF_TOPIC * ranked.part("terms")[judged] * (1 - np.minimum(values[judged] / ON_TOPIC, 1))
         ranked = ranked.with_factor("off_topic", off, 1.0) if off.any() else ranked
     return ranked.with_factor("topic", values, TOPIC)
 
@@ -310,7 +323,7 @@ def own_first(ranked: Ranked, context: SearchContext) -> Ranked:
 
 def by_whom(ranked: Ranked, context: SearchContext) -> Ranked:
     """The ranking with what people said above what the assistant said; asked for that, the other way round."""
-    if not context.bank.in_threads or not context.bounds.profile.margin:
+    if not context.bank.in_threads:
         return ranked
     if len(context.query) > SHORT_QUERY and not only_asks(context.query):
         return ranked
@@ -324,7 +337,7 @@ def by_whom(ranked: Ranked, context: SearchContext) -> Ranked:
 def noted_first(ranked: Ranked, context: SearchContext) -> Ranked:
     """The ranking with what a model wrote down of a session above what was said there."""
     noted = context.bank.column("source", ranked.rows) == _BY_MODEL
-    if not noted.any() or not context.bounds.profile.margin or asks_assistant(context.query):
+    if not noted.any() or asks_assistant(context.query):
         return ranked
     return ranked.with_factor("noted", np.where(noted, NOTED, 0.0) * np.maximum(ranked.scores, 0.0), 1.0)
 
@@ -351,10 +364,10 @@ def specific_first(ranked: Ranked, context: SearchContext) -> Ranked:
     """Of two good candidates about the same thing, the one of the more specific layer above the other. One that lacks
     words of the question is mostly about something else: "mailer is hosted in X", asked where search is hosted."""
     bank, margin = context.bank, context.bounds.profile.margin
-    if len(bank.filled) < 2 or not len(ranked.rows) or not margin:
+    if len(bank.filled) < 2:
         return ranked
     scores = ranked.scores
-    best = ranked.order[:LAYER_ROWS]
+    best, asked = ranked.order[:LAYER_ROWS], _asked(context)
     owner, vectors = bank.owner(ranked.rows[best]), bank.vectors(ranked.rows[best])
     alike = vectors @ vectors.T
     lift = np.zeros(len(scores))
@@ -367,7 +380,8 @@ def specific_first(ranked: Ranked, context: SearchContext) -> Ranked:
             share = SAME_TOPIC_SHARE if same else CLOSE_SHARE
             if not share * scores[theirs] <= scores[own] < scores[theirs] - TIE:
                 continue
-            if not _only_first(context, one, other) or (same and _only_first(context, other, one)):
+            lacking, more = (_only_first(context, *pair, asked) for pair in ((one, other), (other, one)))
+            if not lacking or (same and more):
                 lift[own] = max(lift[own], scores[theirs] + margin - scores[own])
     return ranked.with_factor("layer", lift, 1.0) if lift.any() else ranked
 
@@ -396,23 +410,23 @@ def _lines(context: SearchContext, nos: Sequence[int], moment: int) -> dict[int,
     return lines
 
 
-def _leaves(context: SearchContext, old: int, new: int) -> bool:
+def _leaves(context: SearchContext, entries: Mapping[int, Entry], old: int, new: int) -> bool:
     """Whether the question asks for a part of one entry that a newer one leaves as it is."""
-    entries = context.read(np.array([old, new], dtype=np.intp))
-    return len(entries) == 2 and leaves(entries[old].text, entries[new].text, context.query)
+    return old in entries and new in entries and leaves(entries[old].text, entries[new].text, context.query)
 
 
-def _asks_for(context: SearchContext, old: int, new: int, *, also: Sequence[int] = ()) -> bool:
-    """Whether the question names something that only the older entry names, or has several of these other words that only
-    that one has: then it asks for that one."""
-    named, only_old = context.view.question.named, _only_first(context, old, new, also)
-    return len(only_old) >= ONLY_OLD or not named.isdisjoint(only_old)
+def _asks_for(context: SearchContext, old: int, new: int) -> bool:
+    """Whether the question names something that only the older entry names: then it asks for that one."""
+    return bool(_only_first(context, old, new, context.view.question.named))
 
 
-def _only_first(context: SearchContext, one: int, other: int, also: Sequence[int] | None = None) -> list[int]:
-    """Words of the question that only the first of two entries has."""
-    question = context.view.question
-    asked = {*question.named, *(question.terms if also is None else also)}
+def _asked(context: SearchContext) -> set[int]:
+    """The words of the question."""
+    return {*context.view.question.named, *context.view.question.terms}
+
+
+def _only_first(context: SearchContext, one: int, other: int, asked: Iterable[int]) -> list[int]:
+    """Those of these words that only the first of two entries has."""
     return [term for term in asked if _has(context.bank, term, one) and not _has(context.bank, term, other)]
 
 
@@ -427,7 +441,8 @@ def _are_apart(context: SearchContext, old: int, new: int) -> bool:
     first, second = bank.column("thread", both).tolist()
     if first == second != NONE and abs(then - said) <= SAME_TIME:
         return True
-    return bool(_only_first(context, old, new) and _only_first(context, new, old))
+    words_asked = _asked(context)
+    return bool(_only_first(context, old, new, words_asked) and _only_first(context, new, old, words_asked))
 
 
 def _has(bank: Bank, term: int, row: int) -> bool:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from wellworn import Memory, ModelFailed, Models, Recursion
-from wellworn.core.fence import NOTHING
 from wellworn.core.values import Entry, Partition, ReasoningStep
 from wellworn.models import ScriptedModel
 from wellworn.search.steps.limits import prompt
@@ -79,24 +78,10 @@ def test_a_model_that_fails_leaves_the_evidence(reply: Any) -> None:
         assert "anything" not in found.problem
 
 
-def test_citations_are_read_as_models_write_them() -> None:
-    with concluding({**GOOD, "cites": ["[1]", 1, "0"], "confidence": "high"}) as memory:
-        found = memory.reason(QUESTION, scope=SCOPE)
-        assert len(found.cited) == 1
-        assert found.confidence == 0.5
-
-
 def test_the_model_of_recursion_goes_before_that_of_reflection() -> None:
     root = ScriptedModel(json.dumps(GOOD), name="root")
     with concluding(GOOD, recursion=Recursion(models=Models(root=root))) as memory:
         assert memory.reason(QUESTION, scope=SCOPE).model == "root"
-
-
-def test_nothing_found_asks_nobody() -> None:
-    model = ScriptedModel(json.dumps(GOOD))
-    with Memory.open(":memory:", embedder="hash", llm=model) as memory:
-        assert memory.reason(QUESTION, scope=SCOPE).conclusion == NOTHING
-        assert not model.requests
 
 
 # -- what models are told ----------------------------------------------------------------------------------------

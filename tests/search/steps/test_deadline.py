@@ -79,23 +79,6 @@ def test_an_embedder_that_hangs_on_a_part_of_the_question_is_left_behind() -> No
         woken.set()
 
 
-def test_an_embedder_that_fails_on_a_part_of_the_question_leaves_the_plain_ranking() -> None:
-    def embed(texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        if "Kestrel" in texts:
-            raise RuntimeError("no")
-        return np.ones((len(texts), 4), dtype=np.float32)
-
-    class Part:
-        def plan(self, query: str, shape: str, *, layers: Sequence[str], depth: int) -> Plan:
-            return (SearchLayer(query="Kestrel"),)
-
-    with Memory.open(":memory:", embedder=embed, recursion=Recursion(planner=Part())) as memory:
-        memory.remember_many([text for _, text in PASSAGES], scope=SCOPE)
-        found = memory.recall(QUESTION, scope=SCOPE)
-        assert found.trace[0].problem.startswith("failed: ")
-        assert len(found) == 5
-
-
 PLANS: list[Plan] = [
     (FilterByRelevance(top=3), DrillDown(turns=True), Aggregate(strategy="combine")),
     (SearchLayer(query="Stefan Kingsley film"), Aggregate()),
@@ -122,13 +105,6 @@ def test_an_action_may_be_stopped_at_every_look_at_the_clock_and_leaves_a_whole_
         assert not executor.steps[-1].problem  # in the end it gets through
         assert allowed > 2 * len(plan)  # more looks than one before each action
         assert len(stops) >= len(plan)
-
-
-def test_a_search_that_would_be_late_is_not_begun() -> None:
-    usage = Usage(Limits(timeout_s=1.0), now=lambda: 0.0)
-    usage.check(ahead_s=0.9)
-    with pytest.raises(LimitMet):
-        usage.check(ahead_s=1.0)
 
 
 def test_what_comes_in_time_is_taken_and_what_fails_fails() -> None:

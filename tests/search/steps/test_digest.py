@@ -24,12 +24,6 @@ def test_compare_is_a_table_with_a_row_for_each_side() -> None:
         assert len(lines) == 4
 
 
-def test_compare_without_sub_questions_has_a_row_for_each_thing() -> None:
-    with planned(Aggregate(strategy="compare")) as memory:
-        digest = memory.recall(COMPARED, scope=SCOPE, k=3).digest
-        assert "| Bakery | The bakery opens at six and sells rye bread. |" in digest
-
-
 def test_a_summary_without_a_model_is_the_sentences_themselves() -> None:
     with planned(Aggregate(strategy="summarize")) as memory:
         found = memory.recall(QUESTION, scope=SCOPE, k=3)
@@ -53,13 +47,6 @@ def test_a_summary_is_a_models_if_it_is_in_the_words_of_the_hits() -> None:
 @pytest.mark.parametrize("reply", ["", "Nobody knows. The film was shot in Leland.", RuntimeError("gone")], ids=repr)
 def test_a_summary_that_rests_on_nothing_is_not_believed(reply: str | Exception) -> None:
     assert "The film Overdrive Maximus was shot in Leland in 1986." in summarized(reply)[0]
-
-
-def test_combine_returns_the_entries_and_no_text() -> None:
-    with planned(Aggregate()) as memory:
-        assert memory.recall(QUESTION, scope=SCOPE).digest == ""
-    with Memory.open(":memory:") as empty:
-        assert empty.recall("anything", scope=SCOPE).digest == ""
 
 
 def test_a_summary_leaves_what_is_outdated_out_unless_the_past_is_asked_for() -> None:

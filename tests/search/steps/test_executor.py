@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from threading import Event
 
 import pytest
 
@@ -23,7 +22,6 @@ from wellworn import (
 )
 from wellworn.core.values import Layer
 from wellworn.search.steps.actions import Plan
-from wellworn.search.steps.limits import LimitMet, Usage
 
 from .world import QUESTION, SCOPE, filled, titles
 
@@ -42,13 +40,6 @@ def planned(*plan: object, limits: Limits | None = None) -> Memory:
     return filled(recursion=Recursion(planner=Fixed(*plan), limits=limits or Limits()))
 
 
-def test_the_second_hop_is_found_where_plain_search_misses_it() -> None:
-    with filled() as memory:
-        assert "Overdrive Maximus" not in titles(memory, recursion="off")
-        assert titles(memory)[0] == "Leland"
-        assert "Overdrive Maximus" in titles(memory)
-
-
 def test_a_recall_tells_its_route_and_its_steps() -> None:
     with filled() as memory:
         found = memory.recall(QUESTION, scope=SCOPE)
@@ -57,22 +48,6 @@ def test_a_recall_tells_its_route_and_its_steps() -> None:
         assert all(step.seconds >= 0 and not step.problem for step in found.trace)
         plain = memory.recall("When does the bakery open?", scope=SCOPE)
         assert (plain.route, plain.trace) == ("hybrid", ())
-
-
-def test_the_factors_of_a_hit_add_up_on_this_route_too() -> None:
-    with filled() as memory:
-        for hit in memory.recall(QUESTION, scope=SCOPE).hits:
-            assert sum(hit.factors.values()) == pytest.approx(hit.score)
-        second = next(
-            hit for hit in memory.recall(QUESTION, scope=SCOPE).hits if hit.entry.title == "Overdrive Maximus"
-        )
-        assert second.factors["named"] > 0
-        assert second.factors["shares"] > 0
-
-
-def test_the_same_question_has_the_same_answer() -> None:
-    with filled() as memory:
-        assert titles(memory, k=9) == titles(memory, k=9)
 
 
 def test_off_turns_it_off_at_once_for_a_memory_and_for_a_call() -> None:
@@ -134,54 +109,11 @@ def test_a_broken_plan_or_planner_costs_nothing_but_the_gain() -> None:
             assert found.route == "hybrid" or not found.trace
 
 
-@pytest.mark.parametrize("depth", [0, 1])
-def test_a_plan_without_end_is_given_up_at_the_deadline(depth: int) -> None:
-    class Endless:
-        def plan(self, query: str, shape: str, *, layers: Sequence[Layer], depth: int) -> Plan:
-            if depth < wanted:
-                return (RecursiveCall(sub_query=QUESTION),)
-            return forever()  # type: ignore[return-value]  # wrong on purpose
-
-    def forever() -> Iterator[object]:
-        while not over.wait(0.01):
-            pass
-        yield FilterByRelevance()
-
-    wanted, over = depth, Event()
-    with filled(recursion=Recursion(planner=Endless(), limits=Limits(timeout_s=0.2))) as memory:
-        try:
-            found = memory.recall(QUESTION, scope=SCOPE, k=3)
-        finally:
-            over.set()
-        assert [hit.entry.title for hit in found.hits] == titles(memory, recursion="off")
-
-
 def test_calls_go_no_deeper_than_the_limit() -> None:
     with planned(RecursiveCall(sub_query=QUESTION), Aggregate(), limits=Limits(depth=3)) as memory:
         trace = memory.recall(QUESTION, scope=SCOPE).trace
         assert max(step.depth for step in trace) == 2
         assert any("depth 3" in step.problem for step in trace)
-
-
-def test_every_action_runs_on_a_bank_of_any_size() -> None:
-    plan = (
-        SearchLayer(query="film", layer="user"),
-        SearchLayer(query="film", layer="team"),
-        RecursiveCall(sub_query="Leland"),
-        FilterByRecency(max_age_days=1),
-        FilterByRelevance(top=2, min_share=0.5),
-        DrillDown(source="user", target="team", filter="prize"),
-        Aggregate(strategy="compare"),
-        Aggregate(strategy="summarize"),
-    )
-    for count in (0, 1, 2, 9):
-        recursion = Recursion(planner=Fixed(*plan), mode="always")
-        with Memory.open(":memory:", embedder=None, recursion=recursion) as memory:
-            for number in range(count):
-                memory.remember(f"Leland film prize {number}", scope=SCOPE, layer="team" if number % 2 else "user")
-            found = memory.recall(QUESTION, scope=SCOPE, k=20)
-            assert len(found) == count
-            assert all(not step.problem for step in found.trace)
 
 
 def test_a_layer_can_be_searched_on_its_own() -> None:
@@ -199,38 +131,9 @@ def test_old_entries_are_left_out_unless_nothing_would_be_left() -> None:
         assert titles(memory, k=20, until=datetime(2021, 1, 1, tzinfo=UTC)) == ["Old"]
 
 
-def test_both_sides_of_a_comparison_come_first() -> None:
-    with filled() as memory:
-        assert set(titles(memory, "What is the difference between Bakery and Parking?", k=2)) == {"Bakery", "Parking"}
-
-
 def test_a_profile_of_another_scale_stays_plain() -> None:
     with filled(profile="reasoningbank") as memory:
         assert memory.recall(QUESTION, scope=SCOPE, recursion="always").route == "hybrid"
-
-
-def test_outcomes_of_recursive_recalls_teach() -> None:
-    with filled(recursion=Recursion(explore=0.0)) as memory:
-        for _ in range(3):
-            found = memory.recall(QUESTION, scope=SCOPE)
-            assert found.route == "recursive"
-            assert memory.outcome(found.id, cited=[0, 1], scope=SCOPE)
-        assert memory.learning.status(scope=SCOPE).outcomes == 3
-        assert memory.learning.status(scope=SCOPE).steps > 0
-
-
-def test_usage_refuses_before_it_spends() -> None:
-    now = iter([0.0, 0.5, 2.0]).__next__
-    usage = Usage(Limits(tokens=10, usd=0.01, timeout_s=1), now)
-    usage.check()
-    usage.spend(tokens=10)
-    with pytest.raises(LimitMet, match="10 tokens"):
-        usage.spend(tokens=1)
-    with pytest.raises(LimitMet, match="USD"):
-        usage.spend(usd=0.02)
-    assert (usage.tokens, usage.usd) == (10, 0.0)
-    with pytest.raises(LimitMet, match="1 s"):
-        usage.check()
 
 
 @pytest.mark.parametrize("wrong", [{"depth": 4}, {"actions": -1}, {"timeout_s": float("nan")}, {"tokens": True}])

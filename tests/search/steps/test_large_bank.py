@@ -15,20 +15,7 @@ from wellworn.models import Request, ScriptedModel
 pytestmark = pytest.mark.slow
 
 SCOPE = Scope(tenant="acme", org="platform")
-TEAMS = [
-    "Atlas",
-    "Boreas",
-    "Cygnus",
-    "Draco",
-    "Equinox",
-    "Fornax",
-    "Gemini",
-    "Hydra",
-    "Indus",
-    "Juno",
-    "Kepler",
-    "Lyra",
-]
+TEAMS = "Atlas Boreas Cygnus Draco Equinox Fornax Gemini Hydra Indus Juno Kepler Lyra".split()  # noqa: SIM905
 HANDLING = {
     team: ("retries with backoff", "fails at once", "keeps a dead letter queue")[n % 3] for n, team in enumerate(TEAMS)
 }

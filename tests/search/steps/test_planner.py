@@ -67,14 +67,6 @@ def test_the_models_plan_is_run_and_the_trace_and_the_ledger_know_whose_it_is() 
         assert (spent.key, spent.calls) == (("plan",), 1)
 
 
-def test_a_plain_question_asks_no_model() -> None:
-    model = ScriptedModel(answering(BREAD))
-    with modelled(model) as memory:
-        assert memory.recall("When does the bakery open?", scope=SCOPE).route == "hybrid"
-        assert memory.recall(QUESTION, scope=SCOPE, recursion="off").route == "hybrid"
-        assert not model.requests
-
-
 def test_parts_are_planned_by_the_other_model_side_by_side_and_no_deeper_than_the_limit() -> None:
     parts = [f"Who directed the film that was shot in place {n}?" for n in range(4)]
     together = threading.Barrier(4)
@@ -115,14 +107,6 @@ def test_where_a_model_fails_rules_plan(reply: Any) -> None:
         assert [step.action for step in found.trace] == ["plan", *RULES]
         assert "planned by rules" in found.trace[0].problem
         assert titles(memory) == titles(ruled)
-
-
-def test_a_slow_model_is_not_waited_for() -> None:
-    with modelled(ScriptedModel(answering(BREAD), delay_s=3.0), timeout_s=0.3) as memory:
-        found = memory.recall(QUESTION, scope=SCOPE)
-        assert "planned by rules" in found.trace[0].problem
-        assert [step.action for step in found.trace[1:]] == RULES, "the search has its own time"
-        assert found.cost.seconds >= 0.3
 
 
 @pytest.mark.slow

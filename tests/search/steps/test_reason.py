@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -44,18 +43,6 @@ def test_links_are_followed_several_hops_and_no_further_than_the_scope_sees() ->
         assert all(step.entry.partition.layer_id != "bob" for step in found.path)
 
 
-def test_what_is_no_longer_valid_is_not_in_the_chain() -> None:
-    then, later = datetime(2024, 1, 1, tzinfo=UTC), datetime(2025, 1, 1, tzinfo=UTC)
-    with Memory.open(":memory:", embedder="hash") as memory:
-        alarm = memory.remember("The alarm rang.", scope=SCOPE, valid_from=then)[0]
-        guard = memory.remember("Otto is the guard.", scope=SCOPE, valid_from=then, valid_to=later)[0]
-        memory.link(guard, alarm, "supports", scope=SCOPE)
-        now = memory.reason("Who heard the alarm?", scope=SCOPE)
-        before = memory.reason("Who heard the alarm?", scope=SCOPE, as_of=datetime(2024, 6, 1, tzinfo=UTC))
-        assert "Otto" not in now.conclusion
-        assert "Otto" in before.conclusion
-
-
 @pytest.mark.parametrize("query", ["Who won the world cup in 1998?", "How tall is Mount Everest?", "Boiling nitrogen"])
 @pytest.mark.parametrize("remembered", [[], ["Ada lives in Oslo.", "The tests run with make check."]])
 def test_nothing_is_concluded_from_strangers(query: str, remembered: list[str]) -> None:
@@ -63,21 +50,6 @@ def test_nothing_is_concluded_from_strangers(query: str, remembered: list[str]) 
         memory.remember_many(remembered, scope=SCOPE)
         found = memory.reason(query, scope=SCOPE)
         assert (found.conclusion, found.path, found.confidence, found.model) == (NOTHING, (), 0.0, "")
-
-
-def test_a_conclusion_leaves_strangers_among_the_hits_out() -> None:
-    with Memory.open(":memory:") as memory:
-        memory.remember_many(
-            ["Ada lives in Oslo.", "The tests run with make check.", "Tabs are four wide."], scope=SCOPE
-        )
-        assert memory.reason("Where does Ada live?", scope=SCOPE).conclusion == "Ada lives in Oslo."
-
-
-def test_reasoning_works_with_recursion_off() -> None:
-    with filled(recursion="off") as memory:
-        found = memory.reason(QUESTION, scope=SCOPE)
-        assert found.recall.route == "hybrid"
-        assert found.path[0].entry.title == "Leland"
 
 
 def moved(**options: Any) -> Memory:

@@ -61,24 +61,6 @@ def test_a_program_searches_reads_asks_and_ends() -> None:
         assert len([r for r in model.requests if r.purpose == "repl_query"]) == 4
 
 
-def test_the_model_begins_with_summaries_not_with_texts() -> None:
-    model = programs("FINAL('x')")
-    with filled() as memory:
-        memory.remember("Leland film. " + "long words follow here " * 80 + "THE END", scope=SCOPE, title="Leland film")
-        asked(memory, model)
-        first = model.requests[0].messages[-1].text
-        assert "Leland film" in first
-        assert "THE END" not in first
-        assert "<chunks>11</chunks>" in first
-
-
-def test_what_is_read_is_what_is_cited_by_default() -> None:
-    with filled() as memory:
-        result = asked(memory, programs("t = read_chunk(search_chunks('rye bread')[0])\nFINAL(t)"))
-        assert result.content == "The bakery opens at six and sells rye bread."
-        assert [memory.get(id, scope=SCOPE).title for id in result.chunk_ids] == ["Bakery"]
-
-
 def test_tags_and_links_are_followed() -> None:
     with filled() as memory:
         cause, effect = (memory.remember(text, scope=SCOPE, tags=["alarm"])[0] for text in ("Rain came.", "It rang."))
@@ -216,14 +198,3 @@ def test_no_way_leads_past_scope_and_time(days: int) -> None:
         tagged = {entry.id for entry in library.tagged(tag, 500)}
         assert tagged == {entry.id for entry in everywhere if entry.id in seen and tag in entry.tags}
     assert {entry.id for id in seen for entry, _ in library.linked(id)} <= seen
-
-
-def test_what_is_no_longer_valid_is_seen_only_as_of_then() -> None:
-    then = datetime(2024, 1, 1, tzinfo=UTC)
-    with filled() as memory:
-        (id,) = memory.remember(
-            "Otto is the guard.", scope=SCOPE, tags=["guard"], valid_from=then, valid_to=then + timedelta(days=9)
-        )
-        code = f"print(list_chunks_by_tag('guard'))\nFINAL(read_chunk('{id}'))"
-        assert asked(memory, programs(code, "FINAL(None)")).problem
-        assert asked(memory, programs(code), as_of=then + timedelta(days=1)).content == "Otto is the guard."

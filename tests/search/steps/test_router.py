@@ -18,38 +18,18 @@ def labelled() -> list[tuple[str, bool]]:
 
 
 @pytest.mark.parametrize(
-    "query",
-    ["what is the login endpoint", "What database does the API team use?", "Show me recent authentication decisions"],
-)
-def test_the_simple_examples_of_the_design_stay_plain(query: str) -> None:
-    assert complexity(query) < THRESHOLD
-
-
-@pytest.mark.parametrize(
-    "query",
+    ("query", "steps"),
     [
-        "compare patterns across teams",
-        "trace evolution of auth since last quarter",
-        "Compare error handling patterns across all Platform Engineering teams",
+        ("what is the login endpoint", False),
+        ("What database does the API team use?", False),
+        ("Show me recent authentication decisions", False),
+        ("compare patterns across teams", True),
+        ("trace evolution of auth since last quarter", True),
+        ("Compare error handling patterns across all Platform Engineering teams", True),
     ],
 )
-def test_the_complex_examples_of_the_design_are_not_plain(query: str) -> None:
-    assert complexity(query) >= THRESHOLD
-
-
-@pytest.mark.parametrize(
-    ("query", "score"),
-    [
-        ("x" * 200, 0.2),
-        ("x" * 1000, 0.2),
-        ("then after caused", 0.2 + 0.2 * 17 / 200),
-        ("since", 0.1 + 0.2 * 5 / 200),
-        ("every", 0.1 + 0.2 * 5 / 200),
-        ("compare trends", 0.4 + 0.2 * 14 / 200),
-    ],
-)
-def test_each_signal_weighs_what_the_design_says(query: str, score: float) -> None:
-    assert complexity(query) == pytest.approx(score)
+def test_the_examples_of_the_design_are_routed_as_it_says(query: str, steps: bool) -> None:
+    assert (complexity(query) >= THRESHOLD) is steps
 
 
 def test_labelled_questions_are_routed_as_they_should_be() -> None:
@@ -58,14 +38,6 @@ def test_labelled_questions_are_routed_as_they_should_be() -> None:
     right = pairs.count((True, True))
     assert right / sum(taken for taken, _ in pairs) >= 0.6, "a question for one entry keeps its plain answer"
     assert right / sum(needs for _, needs in pairs) >= 0.99
-
-
-def test_the_number_of_layers_is_a_signal_that_decides_nothing_alone() -> None:
-    scores = [complexity("what is the login endpoint", layers=layers) for layers in (1, 2, 3, 7)]
-    assert scores == sorted(scores)
-    assert scores[2] == scores[3], "three are as good as seven"
-    assert scores[-1] < THRESHOLD
-    assert complexity("summarise every decision since May") < complexity("summarise every decision since May", layers=3)
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from wellworn import Memory, Recursion
 from wellworn.learning.log import outcome_input
-from wellworn.search.steps import trainer as trainer_module
 from wellworn.search.steps.actions import Choice
 from wellworn.search.steps.trainer import BEGUN, KIND, CombinedMemoryTrainer, SearchPolicy, SearchTrajectory, success_of
 from wellworn.store.port import RecordFilter
@@ -45,12 +43,6 @@ def proven(choice: Choice, *, worth: float = 1.0, planner: float = 0.0) -> Searc
 )
 def test_every_kind_of_outcome_has_its_meaning(given: dict[str, Any], success: float) -> None:
     assert success_of(outcome_input(**given)) == success
-
-
-def test_the_planner_serves_until_another_way_is_proven() -> None:
-    assert SearchPolicy().serves() == "planner"
-    assert proven("turns", worth=0.4, planner=0.39).serves() == "planner"
-    assert proven("turns").serves() == "turns"
 
 
 def test_nothing_serves_that_does_worse_than_plain_search() -> None:
@@ -102,14 +94,6 @@ def test_a_search_is_forgotten_with_any_entry_that_it_showed() -> None:
         assert searches(memory) == []
 
 
-def test_searches_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainer_module, "MOST_KEPT", 20)
-    with filled(recursion=LEARNS, durability="normal") as memory:
-        for number in range(80):
-            memory.recall(f"{QUESTION} {number}", scope=SCOPE)
-        assert len(memory.engine.store.records(RecordFilter(tenant="acme", kinds=[KIND]))) <= 20
-
-
 def test_a_proven_way_serves_until_learning_is_reset() -> None:
     with filled(recursion=LEARNS) as memory:
         trainer(memory).begin(HOME, proven("plain"))
@@ -130,38 +114,6 @@ def test_only_trusted_feedback_counts_and_what_was_reported_before_counts_then()
                 assert trainer(memory).policy(HOME) == SearchPolicy()
         assert memory.learning.status(scope=SCOPE).trusted
         assert trainer(memory).policy(HOME).seen("planner").n == 45
-
-
-def test_feedback_that_agrees_with_nothing_teaches_nothing() -> None:
-    with filled(recursion=LEARNS) as memory:
-        for number in range(40):
-            found = memory.recall(f"{QUESTION} {number}", scope=SCOPE)
-            memory.outcome(found.id, cited=[len(found.hits) - 1])
-        assert trainer(memory).policy(HOME) == SearchPolicy()
-
-
-def test_searches_that_an_earlier_release_recorded_still_count() -> None:
-    with filled(recursion=LEARNS) as memory:
-        found = memory.recall(QUESTION, scope=SCOPE)
-        old = {
-            "query": QUESTION,
-            "shape": "bridge",
-            "choice": "parts",
-            "tried": True,
-            "steps": [],
-            "tokens": 7,
-            "seconds": 0.1,
-            "outcome": {"kind": "used", "quality": 1.0},
-            "reward": 1.0,
-        }
-        begun = {"rewards": {"bridge": {"parts": [3.0, 2.0, 1.5]}}}
-        with memory.engine.store.transact() as tx:
-            (record,) = tx.records(RecordFilter(tenant="acme", kinds=[KIND]))
-            tx.put_records([replace(record, body=old), replace(record, kind=BEGUN, key=BEGUN, body=begun)])
-        assert searches(memory)[0].reward == 1.0
-        assert trainer(memory).begun(HOME) == SearchPolicy(), "practice of an earlier release is done again"
-        assert memory.outcome(found.id, cited=[0])
-        assert memory.recall(QUESTION, scope=SCOPE).route == "recursive"
 
 
 def test_practice_needs_no_outcome_logs_nothing_and_happens_once() -> None:

@@ -12,7 +12,7 @@ A source p is a hit that was read; its path are the entries that led to it, and 
 
 A name is a word that few rows have; its rarity is 1 in two rows and falls to 0 with the logarithm of their number. The
 subject of an entry is its title, or else the name that its text begins with. Subjects count min(Σ idf / 6, 1), since those of common words are mentioned by chance. `covered`
-takes from r what its path says already (terms weigh 8 in the score); it counts half for rows that no source leads to.
+takes from r what its path says already (terms weigh 8 in the score).
 
 An entry scores less than the one that led to it, and the best stays where it is. The best rows that sources led to are
 the sources of the next hop. A question whose words one entry has needs no other: then nothing changes. Rows of one thread
@@ -45,8 +45,6 @@ BROUGHT_IN = 40
 """Rows outside the candidates that sources may bring in."""
 READ = 40
 """Rows whose subjects and texts are compared with those of the sources."""
-UNBRIDGED = 0.5
-"""Share of `covered` for rows that no source leads to: with 1, notes about one thing lose their second-best ones."""
 WHOLE = 0.9
 """A question of whose weight one entry has this share is whole."""
 _MOST_SHARED, _SURE, _LINK_VALUE = 2.0, 6.0, 1.0
@@ -191,7 +189,7 @@ class Bridges:
             "shares": shares,
             "named": named,
             "only": only,
-            "covered": np.where(bridged, 1.0, UNBRIDGED) * self._covered(rows) * bridged.any(),
+            "covered": self._covered(rows) * bridged.any(),
             "detour": (own.max() - own) * np.ones(shares.shape) * bridged.any(),
         }
         gain = sum((WEIGHTS[name] * values for name, values in parts.items()), np.zeros(shares.shape))
