@@ -16,7 +16,6 @@ from rich.progress import Progress as Bar
 from evals import chats as chats_eval
 from evals import documents as documents_eval
 from evals import extraction as extraction_eval
-from evals import gates as gates_eval
 from evals import hops as hops_eval
 from evals import judge as judge_eval
 from evals import learn as learn_eval
@@ -204,15 +203,6 @@ def chats(
 ) -> None:
     """Chats as people type them: is the turn found that answers, and what holds now first?"""
     _print(chats_eval.run(part, embedder=embedder, read=read), json)
-
-
-@app.command()
-def gates(
-    data: Data = DATA,
-    only: Annotated[list[str] | None, typer.Option("--only", help=f"One of {', '.join(gates_eval.GATES)}.")] = None,
-) -> None:
-    """The numbers that a change of structure must not move, as JSON (compare two: python -m evals.gates --compare)."""
-    print(jsonlib.dumps(gates_eval.run(data, only or gates_eval.GATES), indent=1))
 
 
 @app.command()

@@ -27,58 +27,14 @@ LAST = 100
 EASY = 0.1
 """Share of the questions that name a word of their answer."""
 
-ADJECTIVES = [
-    "amber",
-    "brisk",
-    "copper",
-    "dusty",
-    "early",
-    "frozen",
-    "gentle",
-    "hollow",
-    "ivory",
-    "jagged",
-    "keen",
-    "lunar",
-    "mellow",
-    "narrow",
-    "oaken",
-    "pale",
-    "quiet",
-    "rusty",
-    "silver",
-    "timber",
-    "upper",
-    "velvet",
-    "wicker",
-    "young",
-]
-NOUNS = [
-    "anchor",
-    "bridge",
-    "cellar",
-    "depot",
-    "engine",
-    "ferry",
-    "garden",
-    "harbour",
-    "island",
-    "jetty",
-    "kiln",
-    "lantern",
-    "mill",
-    "nursery",
-    "orchard",
-    "pier",
-    "quarry",
-    "reactor",
-    "stable",
-    "tunnel",
-    "valve",
-    "windmill",
-    "yard",
-    "zeppelin",
-]
+ADJECTIVES = """
+    amber brisk copper dusty early frozen gentle hollow ivory jagged keen lunar mellow narrow oaken pale
+    quiet rusty silver timber upper velvet wicker young
+""".split()  # noqa: SIM905
+NOUNS = """
+    anchor bridge cellar depot engine ferry garden harbour island jetty kiln lantern mill nursery
+    orchard pier quarry reactor stable tunnel valve windmill yard zeppelin
+""".split()  # noqa: SIM905
 SAID = (
     "The {subject} was painted by {word}.",
     "{word} repaired the {subject} and checked it twice.",
@@ -91,20 +47,7 @@ ASKED = ("What about the {subject}?", "Tell me of the {subject}.", "What do we k
 SPEAKERS = ("Ines", "Jonas", "Kofi", "Lena", "Marek", "Nadia", "Otis", "Paula", "Radu", "Sofia")
 SOURCES = ("mail", "wiki", "meeting", "phone", "chat", "form", "scan", "letter", "survey", "calendar")
 KINDS = ("fact", "note", "preference", "pattern", "summary", "strategy", "guardrail")
-TAGS = (
-    "house",
-    "boat",
-    "money",
-    "travel",
-    "urgent",
-    "family",
-    "garden",
-    "tools",
-    "health",
-    "music",
-    "school",
-    "winter",
-)
+TAGS = "house boat money travel urgent family garden tools health music school winter".split()  # noqa: SIM905
 SYLLABLES = ("ba", "de", "fi", "go", "lu", "ma", "ne", "pi", "ro", "su", "ta", "ve")
 
 Item = dict[str, Any]

@@ -78,14 +78,6 @@ def test_the_langchain_agent_remembers_from_monday_to_friday(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_the_langgraph_store_outlives_a_run(tmp_path: Path) -> None:
-    pytest.importorskip("langgraph")
-    ada, ben = lines("langgraph_store", tmp_path)[-2:]
-    assert ada == "ada, friday:  I remember: My bicycle is a green Brompton."
-    assert ben == "ben, friday:  I remember: Mine is a red racing bicycle."
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_loop_remembers_cites_and_learns_without_a_key(name: str, tmp_path: Path) -> None:
     pytest.importorskip(LOOPS[name], reason=f"examples/{name}.py needs a package that is not installed here")
@@ -98,25 +90,6 @@ def test_a_loop_remembers_cites_and_learns_without_a_key(name: str, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_claude_reads_the_file_it_wrote(tmp_path: Path) -> None:
-    pytest.importorskip("anthropic", reason="the example needs a package that is not installed here")
-    assert lines("anthropic_memory_tool", tmp_path) == [
-        "My bicycle is a green Brompton. → I will keep that in mind.",
-        "Which bicycle do I have? → You told me: My bicycle is a green Brompton.",
-        "recall finds it too: notes.md",
-    ]
-
-
-@pytest.mark.slow
-def test_a_session_outlives_its_object(tmp_path: Path) -> None:
-    pytest.importorskip("agents", reason="the example needs a package that is not installed here")
-    assert lines("openai_agents_session", tmp_path) == [
-        "items in the history: 4",
-        "recalled: My bicycle is a green Brompton.",
-    ]
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "package", "said"),
     [
@@ -124,6 +97,9 @@ def test_a_session_outlives_its_object(tmp_path: Path) -> None:
         ("adk_memory", "google.adk", "friday: Which bicycle do I have? → A green Brompton."),
         ("llama_index_memory", "llama_index.core", "comes back: True"),
         ("crewai_memory", "crewai", "Where is the office? → The office is in Oslo."),
+        ("langgraph_store", "langgraph", "ben, friday:  I remember: Mine is a red racing bicycle."),
+        ("anthropic_memory_tool", "anthropic", "recall finds it too: notes.md"),
+        ("openai_agents_session", "agents", "recalled: My bicycle is a green Brompton."),
     ],
 )
 def test_a_framework_remembers(name: str, package: str, said: str, tmp_path: Path) -> None:

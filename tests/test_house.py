@@ -14,14 +14,6 @@ FILES = sorted(SOURCE.rglob("*.py"))
 LONGEST = 600
 MOST_LAYERS = 10
 
-# Files that still break a rule. Only delete entries here; the file goes when it is empty.
-DEBTS = Path(__file__).with_name("house_debts.txt")
-
-
-def allowed(rule: str) -> set[str]:
-    lines = DEBTS.read_text().splitlines() if DEBTS.exists() else []
-    return {what for name, what in (line.split(maxsplit=1) for line in lines if line) if name == rule}
-
 
 def relative(path: Path) -> str:
     return path.relative_to(SOURCE).as_posix()
@@ -79,8 +71,7 @@ def foreign_reads(tree: ast.AST) -> Iterator[str]:
 
 def test_nobody_reads_the_private_attributes_of_another_object() -> None:
     found = {relative(path): list(foreign_reads(parsed(path))) for path in FILES}
-    debts = allowed("private")
-    assert {path: reads for path, reads in found.items() if reads and path not in debts} == {}
+    assert {path: reads for path, reads in found.items() if reads} == {}
 
 
 def test_a_public_class_name_is_used_once() -> None:
@@ -89,14 +80,12 @@ def test_a_public_class_name_is_used_once() -> None:
         for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(relative(path))
-    debts = allowed("twice")
-    assert {name: paths for name, paths in places.items() if len(paths) > 1 and name not in debts} == {}
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
 def test_no_file_is_longer_than_a_reader_can_finish() -> None:
     lengths = {relative(path): len(path.read_text().splitlines()) for path in FILES}
-    debts = allowed("long")
-    assert {path: length for path, length in lengths.items() if length > LONGEST and path not in debts} == {}
+    assert {path: length for path, length in lengths.items() if length > LONGEST} == {}
 
 
 def at_import(node: ast.AST) -> Iterator[ast.AST]:
@@ -116,12 +105,10 @@ def test_no_import_compiles_a_regular_expression() -> None:
 def test_the_formatter_decides() -> None:
     marks = ("fmt: " + "skip", "fmt: " + "off")
     every = [path for room in ("src", "tests", "evals", "bench", "examples") for path in (ROOT / room).rglob("*.py")]
-    debts = allowed("fmt")
-    found = {path.relative_to(ROOT).as_posix() for path in every if any(mark in path.read_text() for mark in marks)}
-    assert found - debts == set()
+    assert [path for path in every if any(mark in path.read_text() for mark in marks)] == []
 
 
 def test_there_are_few_layers() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     longest = max(len(contract["layers"]) for contract in settings["contracts"] if contract["type"] == "layers")
-    assert longest <= MOST_LAYERS or "pyproject.toml" in allowed("layers")
+    assert longest <= MOST_LAYERS

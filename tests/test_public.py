@@ -131,7 +131,11 @@ def test_the_async_api_does_the_same_things(tmp_path: Path) -> None:
             turn = await session.add("user", "hello there")
             assert [t.entry_id for t in await session.turns()] == [turn]
             assert await mem.sessions(scope=ADA) == ["s"]
-            assert (await mem.recall("tea", scope=ADA, k=1)).hits[0].entry.id == a
+            ada = mem.for_scope(ADA)
+            found = await ada.recall("tea", k=1)
+            assert found[0].entry.id == a
+            assert await ada.outcome(found.id, cited=[0])
+            assert (await ada.learning.status()).outcomes == 1
             assert (await mem.get(b, scope=ADA)).kind == "fact"
             assert len(await mem.entries(scope=ADA)) == 3
             assert (await mem.edit(a, scope=ADA, text="Ada likes coffee")).text == "Ada likes coffee"
@@ -185,97 +189,31 @@ def test_the_event_loop_is_not_held_up() -> None:
     asyncio.run(live())
 
 
-def test_many_calls_of_the_async_api_at_once_all_arrive(tmp_path: Path) -> None:
-    async def live() -> None:
-        async with await AsyncMemory.open(tmp_path / "memory.db", embedder="hash:8", durability="normal") as mem:
-            ids = await asyncio.gather(*(mem.remember(f"fact {n}", scope=ADA) for n in range(40)))
-            assert len({entry_id for (entry_id,) in ids}) == 40
-            session = mem.session(scope=ADA, session_id="s")
-            await asyncio.gather(*(session.add("user", f"turn {n}") for n in range(20)))
-            assert [turn.number for turn in await session.turns()] == list(range(20))
-            assert (await mem.verify()).ok
-
-    asyncio.run(live())
-
-
 # -- importing ---------------------------------------------------------------------------------------------------
 
-HEAVY = (
-    "numpy",
-    "langchain_core",
-    "langchain",
-    "httpx",
-    "typer",
-    "rich",
-    "yaml",
-    "tokenizers",
-    "safetensors",
-    "torch",
-    "sentence_transformers",
-    "wordllama",
-    "Stemmer",
-    "asyncio",
-    "sqlite3",
-)
+FRAMEWORKS = "langchain_core langchain httpx typer rich torch sentence_transformers wordllama requests"
+HEAVY = f"{FRAMEWORKS} numpy yaml tokenizers safetensors Stemmer asyncio sqlite3"
 
 
-def test_importing_wellworn_loads_nothing_heavy() -> None:
-    loaded = run(f"import sys, wellworn; print([m for m in {HEAVY!r} if m in sys.modules])")
-    assert loaded.strip() == "[]"
-
-
-def test_using_a_memory_loads_no_framework_and_no_command_line() -> None:
-    heavy = (
-        "langchain_core",
-        "langchain",
-        "httpx",
-        "typer",
-        "rich",
-        "torch",
-        "sentence_transformers",
-        "wordllama",
-        "requests",
-    )
+def test_importing_and_using_a_memory_loads_nothing_that_it_does_not_need() -> None:
     code = f"""
-import sys
-from wellworn import Memory, Scope
-scope = Scope(tenant="acme", user="ada")
-mem = Memory.open(":memory:")
-mem.remember("Ada prefers tokio over async-std.", scope=scope)
-assert mem.recall("which async runtime does Ada like?", scope=scope).hits
-print([m for m in {heavy!r} if m in sys.modules])
-"""
-    assert run(code).strip() == "[]"
-
-
-NO_NETWORK = """
-import socket
-def refuse(*args, **kwargs):
-    raise AssertionError(f"someone went to the network: {args}")
-socket.socket.connect = refuse
-socket.socket.connect_ex = refuse
-socket.socket.bind = refuse
-socket.socket.sendto = refuse
-socket.create_connection = refuse
-socket.getaddrinfo = refuse
-socket.gethostbyname = refuse
-"""
-
-
-def test_importing_opens_no_socket() -> None:
-    code = """
-import sys
-opened = []
-sys.addaudithook(lambda event, args: opened.append((event, args)) if event.startswith("socket.") else None)
-import wellworn
-[getattr(wellworn, name) for name in wellworn.__all__]
-assert not opened, opened
+import sys, wellworn
+assert not {{*{HEAVY.split()}}} & sys.modules.keys()
+mem = wellworn.Memory.open(":memory:").for_user("ada")
+mem.remember("Ada prefers tokio over async-std.")
+assert mem.recall("which async runtime does Ada like?").hits
+assert not {{*{FRAMEWORKS.split()}}} & sys.modules.keys()
 """
     run(code)
 
 
 def test_remembering_and_recalling_never_goes_to_the_network(tmp_path: Path) -> None:
-    code = f"""{NO_NETWORK}
+    code = f"""
+import sys
+opened = []
+sys.addaudithook(lambda event, args: opened.append((event, args)) if event.startswith("socket.") else None)
+import wellworn
+[getattr(wellworn, name) for name in wellworn.__all__]
 from wellworn import Memory, Scope
 scope = Scope(tenant="acme", user="ada")
 with Memory.open({str(tmp_path / "memory.db")!r}) as mem:
@@ -286,6 +224,7 @@ with Memory.open({str(tmp_path / "memory.db")!r}) as mem:
     assert mem.verify().ok
     mem.admin.export({str(tmp_path / "out.jsonl")!r})
     mem.forget(everything=True, scope=scope)
+assert not opened, opened
 print("done")
 """
     assert run(code, "-W", "error").strip() == "done"

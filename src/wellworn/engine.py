@@ -8,7 +8,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -25,12 +24,11 @@ from wellworn.ingest.replaces import FITTED_FOR
 from wellworn.ingest.scrub import ScrubberSpec, choose_scrubbing
 from wellworn.ingest.validate import checked_count, checked_flag
 from wellworn.jobs.queue import restart_jobs
-from wellworn.learning import records
 from wellworn.learning.learner import Learner, checked_mode
 from wellworn.learning.log import LearningLog
-from wellworn.learning.policy import Prior, read_prior
+from wellworn.learning.policy import read_prior
 from wellworn.search.pipeline import Searcher, checked_profile
-from wellworn.search.profiles import PROFILES, Profile
+from wellworn.search.profiles import Profile
 from wellworn.search.ram import RAM_MB
 from wellworn.search.replaced import Truth
 from wellworn.search.score import FEATURES
@@ -155,7 +153,15 @@ class Engine:
 
                 adopt_model(self.store, self.embedder)
             self.scrubbing = choose_scrubbing(scrubber, self.store, clock=self.clock)
-            self.learner = self._learner(LearningLog(self.store), mode, self.profile, start)
+            self.learner = Learner(
+                LearningLog(self.store),
+                mode=mode,
+                names=FEATURES,
+                clock=self.clock,
+                profile=self.profile.name,
+                start=start,
+                reranker=_reranker(self.profile, self.store, self.embedder),
+            )
             self.vectors = self._vector_engine(qdrant, in_background)
             self._build(mode)
         except BaseException:
@@ -172,25 +178,6 @@ class Engine:
             "on_thread": in_background,
             "tenants": served,
         }
-
-    def _learner(self, log: LearningLog, mode: str, profile: Profile, start: Prior | None) -> Learner:
-        return Learner(
-            log,
-            mode=mode,
-            names=FEATURES,
-            clock=self.clock,
-            profile=profile.name,
-            start=start,
-            reranker=_reranker(profile, self.store, self.embedder),
-        )
-
-    def relearn(self, tenant: str) -> None:
-        """Learn a tenant's log again, for every profile that it was ranked by."""
-        own = self.learner
-        own.log.flush()
-        for name in records.profiles(self.store, tenant):
-            profile = PROFILES.get(name) or replace(PROFILES["default"], name=name)
-            (own if name == own.profile else self._learner(own.log, own.mode, profile, None)).relearn(tenant)
 
     def _build(self, mode: str) -> None:
         """What works on the store: search, learning, writing, changing, forgetting."""
@@ -329,4 +316,4 @@ def _reranker(profile: Profile, store: Store, embedder: Embedder | None) -> Matr
         return None
     from wellworn.learning.residual import MatrixReranker
 
-    return MatrixReranker(store, profile=profile.name, embed=embedder.embed_query, width=embedder.width)
+    return MatrixReranker(store, embed=embedder.embed_query, width=embedder.width)

@@ -56,6 +56,8 @@ class Memory:
             from wellworn.ops.doctor import renew_index
 
             renew_index(self.engine.store)
+            for tenant in {one.tenant for one in self.engine.store.partitions()}:
+                self.engine.learner.relearn(tenant)  # an earlier release learned other features
             self.engine.store.stale_index = False
 
     @classmethod

@@ -89,9 +89,7 @@ class LearningView(MemoryView):
 
     def share(self, on: bool, *, scope: Scope | None = None) -> None:
         """Choose whether the tenant's users learn from each other (numbers only); off also drops what was shared."""
-        tenant = self._scope(scope).tenant
-        if self._engine.learner.share(tenant, validate.checked_flag("on", on)):
-            self._engine.relearn(tenant)
+        self._engine.learner.share(self._scope(scope).tenant, validate.checked_flag("on", on))
 
     def export(self, *, scope: Scope | None = None) -> dict[str, Any]:
         """What was learned for the tenant and the scope's home, as JSON: numbers only."""
@@ -254,7 +252,9 @@ class AdminView(MemoryView):
             raise InvalidInput("key", f"must be bytes, not {type(key).__name__}")
         engine = self._engine
         engine.learner.log.flush()
-        return erase(engine.store, engine.forgetter, engine.relearn, self._scope(scope), engine.clock(), key=key)
+        return erase(
+            engine.store, engine.forgetter, engine.learner.relearn, self._scope(scope), engine.clock(), key=key
+        )
 
     def reembed(self, *, progress: Progress | None = None) -> Reembedded:
         """Give every entry a vector of this memory's embedder, then serve those; can be stopped and resumed."""
@@ -300,7 +300,7 @@ class AdminView(MemoryView):
             engine.store,
             engine.writer,
             validate.checked_path("path", path),
-            relearn=engine.relearn,
+            relearn=engine.learner.relearn,
             scope=self._optional(scope),
             progress=validate.checked_progress(progress),
         )

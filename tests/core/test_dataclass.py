@@ -26,25 +26,16 @@ def plain() -> type:
     return Plain
 
 
-def checked() -> type:
-    class Checked:
-        """A value that checks itself."""
+def own() -> type:
+    class Own:
+        """Methods of its own, and a check of itself."""
 
         first: int
+        second: int = 2
 
         def __post_init__(self) -> None:
             if self.first < 0:
                 raise ValueError("negative")
-
-    return Checked
-
-
-def own() -> type:
-    class Own:
-        """Methods of its own."""
-
-        first: int
-        second: int = 2
 
         def __eq__(self, other: object) -> bool:
             return isinstance(other, Own)
@@ -62,23 +53,20 @@ def outcome(call: Callable[[], Any]) -> Any:
         return type(error)
 
 
-@pytest.mark.parametrize("new_class", [plain, checked, own])
+@pytest.mark.parametrize("new_class", [plain, own])
 @pytest.mark.parametrize("options", [{}, {"frozen": True}, {"frozen": True, "kw_only": True}, {"eq": False}])
 @pytest.mark.parametrize(
     "call",
     [
         lambda cls: cls(first=1),
-        lambda cls: cls(1),
         lambda cls: cls(1, 2),
         lambda cls: cls(1, first=2),
         lambda cls: cls(*range(9)),
         lambda cls: cls(),
-        lambda cls: cls(second="x"),
         lambda cls: cls(first=-1),
         lambda cls: cls(first=1, nobody=2),
         lambda cls: cls(first=1, second="x", third=[1], hidden=5),
         lambda cls: cls(first=1) == cls(first=1),
-        lambda cls: cls(first=1) == cls(first=2),
         lambda cls: cls(first=1) == 1,
         lambda cls: len({hash(one) for one in [cls(first=1), cls(first=1)]}),
         lambda cls: setattr(cls(first=1), "first", 2),

@@ -12,24 +12,18 @@ TERMS = st.lists(st.integers(0, 8), min_size=1, max_size=6, unique=True)
 NOS = st.lists(st.integers(0, 6), min_size=1, max_size=5, unique=True)
 PAST = st.lists(st.tuples(TERMS, NOS, NOS).map(lambda past: (past[0], past[1], [*dict.fromkeys(past[1] + past[2])])))
 
-Past = list[tuple[list[int], list[int], list[int]]]
+Past = tuple[list[int], list[int], list[int]]
 
 
-def asked_before(*past: tuple[list[int], list[int], list[int]]) -> PersonPast:
+def asked_before(*past: Past) -> PersonPast:
     found = PersonPast()
     for terms, cited, shown in past:
         found.add(terms, cited, shown)
     return found
 
 
-def test_a_question_whose_words_were_forgotten_counts_nothing() -> None:
-    found = asked_before(([], [7], [7]))
-    assert len(found) == 0
-    assert found.values([])[0] == {}
-
-
 @given(past=PAST, asked=TERMS)
-def test_values_follow_their_definition_in_any_order(past: Past, asked: list[int]) -> None:
+def test_values_follow_their_definition_in_any_order(past: list[Past], asked: list[int]) -> None:
     def alike(terms: list[int]) -> float:
         square = len({*terms} & {*asked}) ** 2 / (len(terms) * len(asked))
         return square if square >= 0.25 else 0.0
@@ -42,7 +36,6 @@ def test_values_follow_their_definition_in_any_order(past: Past, asked: list[int
     for order in (past, past[::-1]):
         found = asked_before(*order).values(asked)[0]
         assert {no: found.get(no, 0.0) for no in range(7)} == pytest.approx(expected)
-        assert all(-1 <= value <= 1 for value in found.values())
 
 
 def test_where_nothing_helped_the_shown_make_room_unless_they_help_another_time() -> None:
@@ -51,6 +44,7 @@ def test_where_nothing_helped_the_shown_make_room_unless_they_help_another_time(
     assert asked_before((question, [], [5, 6]), (question, [5], [5, 7])).values(question)[1] == {6: 1.0}
     assert asked_before(*[(question, [], [5])] * 9).values(question)[1] == {5: 2.0}
     assert asked_before((question, [], [5])).values([1, 2, 8, 9])[1] == {}
+    assert asked_before(([], [7], [7])).values([])[0] == {}  # its words were forgotten
 
 
 def like(no: int, **values: int) -> Attributes:
@@ -64,6 +58,8 @@ def columns(*entries: Attributes) -> dict[str, list[int]]:
 @pytest.mark.parametrize("name", ["kind", "source", "speaker", "tags"])
 def test_a_habit_is_what_cited_entries_have_in_common(name: str) -> None:
     past = PersonPast()
+    for cited in ([1, 2], []):  # most of the shown, or none: that makes no habit
+        past.add([1], cited, [1, 2, 3], [like(no, kind=no) for no in (1, 2, 3)])
     assert past.habits(columns(like(1))) is None
     for no in range(0, 90, 3):
         shown = [like(no, **{name: 4}), like(no + 1, **{name: 2}), like(no + 2, **{name: 1})]
@@ -72,13 +68,6 @@ def test_a_habit_is_what_cited_entries_have_in_common(name: str) -> None:
     assert habit is not None
     assert habit[0] - habit[1] > 0.7
     assert habit[0] > habit[2] > habit[1]
-
-
-def test_outcomes_that_cite_all_or_most_make_no_habit() -> None:
-    past = PersonPast()
-    past.add([1], [1, 2], [1, 2, 3], [like(no, kind=no) for no in (1, 2, 3)])
-    past.add([1], [], [1, 2, 3], [like(no, kind=no) for no in (1, 2, 3)])
-    assert past.habits(columns(like(1))) is None
 
 
 def test_tags_are_bits_and_sources_numbers() -> None:

@@ -1,4 +1,4 @@
-"""Prior and person: who is believed, what is served, what is rolled back, and that a replay gives the same."""
+"""Prior and person: who is believed, what is served, what is rolled back, and what a state is kept as."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from learning.world import (
     question,
     recall_of,
 )
-from wellworn.learning.guard import LEAST, Evidence, Guard
+from wellworn.learning.guard import LEAST, Evidence
 from wellworn.learning.policy import (
     Person,
     Prior,
@@ -34,8 +34,6 @@ from wellworn.learning.policy import (
 )
 from wellworn.learning.ranker import Flags, Ranker
 
-SEEDS = range(3)
-
 
 def grown(users: int = 3, times: int = 80) -> Prior:
     prior = Prior()
@@ -45,8 +43,8 @@ def grown(users: int = 3, times: int = 80) -> Prior:
 
 
 @pytest.mark.parametrize("feedback", [at_random, inverted, always_last])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_bad_feedback_is_never_believed(feedback: Feedback, seed: int) -> None:
+@pytest.mark.parametrize("seed", range(3))
+def test_bad_feedback_is_never_believed_and_leaves_a_good_prior_in_service(feedback: Feedback, seed: int) -> None:
     user = User(seed)
     prior = user.ask(Prior(), feedback, 300)
     assert not any(user.trusted)
@@ -54,6 +52,10 @@ def test_bad_feedback_is_never_believed(feedback: Feedback, seed: int) -> None:
     assert (prior.ranker, prior.users, prior.gain) == (None, 0, Evidence())
     assert user.person is not None
     assert user.person.distrust()
+    if feedback is at_random:
+        prior, user = grown(), User(seed)
+        assert user.ask(prior, feedback, 60).ranker is prior.ranker
+        assert user.levels.count("prior") > 40
 
 
 @pytest.mark.parametrize("places", [[0], [0, 1], [0, 1, 2, 3, 4]])
@@ -61,31 +63,17 @@ def test_citing_the_same_places_whatever_stands_there_teaches_nothing(places: li
     def positional(dice: np.random.Generator, useful: Flags) -> Flags:
         return np.isin(np.arange(len(useful)), places)
 
-    user = User(1)
-    prior = user.ask(Prior(), positional, 200)
+    user, honest_then = User(1), User(1)
+    assert user.ask(Prior(), positional, 200).users == 0
     assert not any(user.trusted)
-    assert set(user.levels) == {"base"}
-    assert prior.users == 0
     assert user.person is not None
     assert bool(user.person.distrust()) == (places != [0])  # the first is always right where the ranking is
-    honest_then = User(1)
     prior = honest_then.ask(Prior(), honest(), 100)
     honest_then.ask(prior, positional, LEAST)
     assert honest_then.person is not None
     own = honest_then.person.own
-    after = honest_then.ask(prior, positional, 50)
+    assert honest_then.ask(prior, positional, 50).ranker is prior.ranker
     assert honest_then.person.own is own
-    assert after.ranker is prior.ranker
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_bad_feedback_leaves_a_good_prior_in_service(seed: int) -> None:
-    prior = grown()
-    user = User(seed)
-    after = user.ask(prior, at_random, 60)
-    assert set(user.levels) == {"prior"}
-    assert after.users == prior.users
-    assert after.ranker is prior.ranker
 
 
 @pytest.mark.parametrize("noise", [(0.0, 0.0), (0.09, 0.05), (0.30, 0.15)])
@@ -112,19 +100,6 @@ def test_who_began_before_the_prior_does_not_stay_behind() -> None:
     for lesson in early.log:
         late = late.updated(lesson)
     assert early.person.own.theta.tobytes() == late.theta.tobytes()
-
-
-def test_a_person_who_turns_inverted_is_dropped() -> None:
-    alone = User(0)
-    prior = alone.ask(Prior(), honest(), 200)
-    assert alone.levels[-1] == "person"
-    alone.ask(prior, inverted, 300)
-    assert alone.levels[-1] == "prior"  # what they taught before they turned
-    assert alone.switches[-1][1] == "prior"
-    one_of_many = User(0)
-    prior = one_of_many.ask(grown(), honest(), 200)
-    one_of_many.ask(prior, inverted, 300)
-    assert one_of_many.levels[-1] == "prior"
 
 
 @pytest.mark.parametrize("start", [Prior(), grown()])
@@ -158,13 +133,8 @@ def test_who_cites_most_of_what_is_shown_changes_nothing_any_more() -> None:
     assert recall_of(user.person.own) > before - 0.02
 
 
-def wrong_base(dice: np.random.Generator) -> Ask:
-    """The untrained ranking knows nothing of what is meant."""
-    return question(dice, base_knows=0.0)
-
-
 def test_honest_feedback_is_trusted_where_the_untrained_ranking_is_wrong() -> None:
-    user = User(4, asks=wrong_base)
+    user = User(4, asks=lambda dice: question(dice, base_knows=0.0))
     prior = user.ask(Prior(), honest(), 400)
     level, ranker = serving(prior, user.person)
     assert level == "person"
@@ -173,14 +143,15 @@ def test_honest_feedback_is_trusted_where_the_untrained_ranking_is_wrong() -> No
 
 def test_a_prior_that_is_wrong_for_a_person_does_not_serve_them() -> None:
     """The others mean entries with a feature, this person those without it."""
-    prior, user = grown(), User(5, asks=lambda dice: opposite(question(dice)))
+
+    def opposite(dice: np.random.Generator) -> Ask:
+        ask = question(dice)
+        return replace(ask, features=ask.features * [-1.0, -1.0, 1.0, 1.0])
+
+    prior, user = grown(), User(5, asks=opposite)
     assert serving(prior, user.person)[0] == "prior"
     user.ask(prior, honest(), 200)
     assert user.levels[-1] != "prior"
-
-
-def opposite(ask: Ask) -> Ask:
-    return replace(ask, features=ask.features * [-1.0, -1.0, 1.0, 1.0])
 
 
 def test_weights_that_are_no_numbers_are_rolled_back() -> None:
@@ -189,17 +160,15 @@ def test_weights_that_are_no_numbers_are_rolled_back() -> None:
     person = user.person
     assert person is not None
     assert person.level == "person"
-    broken = replace(person, own=replace(person.own, theta=person.own.theta * np.nan))
-    assert serving(prior, broken)[0] == "prior"
-    user.person = broken
+    user.person = replace(person, own=replace(person.own, theta=person.own.theta * np.nan))
+    assert serving(prior, user.person)[0] == "prior"
     after = user.tell(prior, user.log[0])
     assert after.switched == ("person", "prior")
     assert "not finite" in after.why
     assert after.person.own.theta.tobytes() == prior.person(WIDTH).theta.tobytes()
     assert after.person.changed_at is not None
-    user.ask(after.prior, honest(), LEAST - 1)
-    assert set(user.levels[-LEAST + 1 :]) == {"prior"}
-    user.ask(after.prior, honest(), 50)
+    user.ask(after.prior, honest(), LEAST + 50)
+    assert set(user.levels[101 : 100 + LEAST]) == {"prior"}
     assert user.levels[-1] == "person"
 
 
@@ -218,56 +187,33 @@ def test_weights_that_became_worse_than_the_base_are_rolled_back(weight: float, 
     assert user.person.own.weights[0] > 0
 
 
-def test_a_state_survives_its_text() -> None:
+def test_a_state_survives_its_text_and_counts_as_none_where_it_does_not_fit() -> None:
     user = User(3)
     prior = user.ask(Prior(), honest(), 60)
     assert user.person is not None
-    person = loads_state(Person, dumps_state(user.person, NAMES), NAMES)
+    text = dumps_state(user.person, NAMES)
+    person, read = loads_state(Person, text, NAMES), loads_state(Prior, dumps_state(prior, NAMES), NAMES)
     assert person is not None
     assert person.own.precision.tobytes() == user.person.own.precision.tobytes()
     assert (person.guard, person.level) == (user.person.guard, user.person.level)
     assert person.changed_at == user.person.changed_at
-    read = loads_state(Prior, dumps_state(prior, NAMES), NAMES)
     assert read is not None
     assert read.gain == prior.gain
-
-
-def test_a_state_of_an_earlier_release_is_read() -> None:
-    """It had the guard's fields among the person's, some more of them, fewer features, and called one otherwise."""
-    user = User(3)
-    user.ask(Prior(), honest(), 60)
-    assert user.person is not None
-    value = json.loads(dumps_state(user.person, [*NAMES[:-1], "echo"]))
-    old = value | value.pop("guard") | {"placed": 0.0, "positional": False, "residual": 0, "lost": False}
-    person = loads_state(Person, json.dumps(old), ["new", *NAMES[:-1], "repeated", "newer"])
-    assert person is not None
-    assert person.guard == user.person.guard
-    assert person.own.weights.tolist() == [0.0, *user.person.own.weights.tolist(), 0.0]
-    asked = user.log[-1]
-    wider = np.hstack([np.zeros((len(asked.base), 1)), asked.features, np.zeros((len(asked.base), 1))])
-    after = person.own.updated(replace(asked, features=wider))
-    assert after.weights[1:-1] == pytest.approx(user.person.own.updated(asked).weights)
-
-
-def test_a_state_of_other_features_counts_as_none() -> None:
-    prior = grown(1)
-    person = Person(own=Ranker.fresh(WIDTH), guard=Guard())
     for names in (["x", *NAMES[1:]], NAMES[:-1]):
-        assert loads_state(Prior, dumps_state(prior, NAMES), names) is None
-        assert loads_state(Person, dumps_state(person, NAMES), names) is None
-    for text in (None, "", "[]", "{", "{}", dumps_state(prior, NAMES), dumps_state(person, NAMES)[:-9]):
-        assert loads_state(Person, text, NAMES) is None
-    assert loads_state(Person, dumps_state(person, NAMES).replace('"format":1', '"format":2'), NAMES) is None
-    damaged = json.loads(dumps_state(person, NAMES))
-    damaged["own"]["precision"] = "not base64!"
-    assert loads_state(Person, json.dumps(damaged), NAMES) is None
-    damaged["own"]["precision"] = ""
-    assert loads_state(Person, json.dumps(damaged), NAMES) is None
+        assert loads_state(Person, text, names) is None
+    other_format = text.replace('"format":1', '"format":2')
+    damaged = json.loads(text)
+    for bad in (None, "", "[]", "{", "{}", dumps_state(prior, NAMES), text[:-9], other_format):
+        assert loads_state(Person, bad, NAMES) is None
+    for precision in ("not base64!", ""):
+        damaged["own"]["precision"] = precision
+        assert loads_state(Person, json.dumps(damaged), NAMES) is None
 
 
 def test_settings_that_cannot_be_read_share_nothing() -> None:
     assert loads_tenant(None) == Tenant()
-    settings = Tenant(shares=False, since=7).with_start("default", grown(1), NAMES)
+    taught = Prior(ranker=Ranker.fresh(WIDTH))
+    settings = Tenant(shares=False, since=7).with_start("default", taught, NAMES)
     assert loads_tenant(dumps_tenant(settings)) == settings
     start = settings.start("default", NAMES)
     assert start is not None

@@ -23,7 +23,6 @@ from wellworn.learning.ranker import (
 )
 from wellworn.learning.records import LoggedRecall
 
-seeds = st.integers(0, 10_000)
 anything = st.floats(allow_nan=True, allow_infinity=True)
 
 
@@ -35,8 +34,8 @@ def lesson(seed: int, *, cited: bool = True) -> Example:
     return example(asked, shown_by(asked, None), flags & cited)
 
 
-def taught(count: int, seed: int = 0, *, base_knows: float = 2.5) -> Ranker:
-    dice = np.random.default_rng(seed)
+def taught(count: int, *, base_knows: float = 2.5) -> Ranker:
+    dice = np.random.default_rng(0)
     ranker = Ranker.fresh(WIDTH)
     for _ in range(count):
         asked = question(dice, base_knows=base_knows)
@@ -58,16 +57,6 @@ def test_trained_and_untrained_rank_differently() -> None:
     assert shown_by(asked, Ranker.fresh(WIDTH)) == shown_by(asked, None)
 
 
-def test_noisy_citations_do_not_collapse_it() -> None:
-    dice = np.random.default_rng(1)
-    ranker = Ranker.fresh(WIDTH)
-    for _ in range(400):
-        asked = question(dice)
-        shown = shown_by(asked, ranker)
-        ranker = ranker.updated(example(asked, shown, honest(0.30, 0.15)(dice, asked.useful[shown])))
-    assert recall_of(ranker) > recall_of(None) + 0.05
-
-
 def test_one_step_is_newtons() -> None:
     """Against the loss written down plainly, differentiated numerically."""
     taught_by, ranker = next(one for one in map(lesson, range(99)) if one.wanted is not None), taught(20)
@@ -77,36 +66,24 @@ def test_one_step_is_newtons() -> None:
         logits = z @ theta + np.where(np.arange(len(z)) < SHOWN, 0.0, np.log(0.3))
         return float(np.log(np.exp(logits).sum()) - logits[:SHOWN][taught_by.cited].mean())
 
-    eye, h = np.eye(WIDTH + 1), 1e-4
+    steps, h = 1e-4 * np.eye(WIDTH + 1), 1e-4
     at = ranker.theta
-    gradient = np.array([(loss(at + h * e) - loss(at - h * e)) / (2 * h) for e in eye])
-    bend = np.array(
-        [
-            [
-                (
-                    loss(at + h * a + h * b)
-                    - loss(at + h * a - h * b)
-                    - loss(at - h * a + h * b)
-                    + loss(at - h * a - h * b)
-                )
-                / (4 * h * h)
-                for a in eye
-            ]
-            for b in eye
-        ]
-    )
+
+    def slope(theta: np.ndarray) -> np.ndarray:
+        return np.array([loss(theta + step) - loss(theta - step) for step in steps]) / (2 * h)
+
+    gradient, bend = slope(at), np.array([slope(at + step) - slope(at - step) for step in steps]) / (2 * h)
     after = ranker.updated(taught_by)
     np.testing.assert_allclose(after.precision - ranker.precision, bend, atol=1e-5)
     np.testing.assert_allclose(after.theta, at - np.linalg.solve(after.precision, gradient), atol=1e-7)
 
 
-@given(seed=seeds)
-def test_no_citation_teaches_nothing(seed: int) -> None:
+def test_no_citation_teaches_nothing() -> None:
     ranker = Ranker.fresh(WIDTH)
-    assert ranker.updated(lesson(seed, cited=False)) is ranker
+    assert ranker.updated(lesson(0, cited=False)) is ranker
 
 
-@given(seed=seeds)
+@given(seed=st.integers(0, 10_000))
 def test_the_order_of_unshown_candidates_does_not_matter(seed: int) -> None:
     given_ = lesson(seed)
     mixed = np.r_[np.arange(SHOWN), SHOWN + np.random.default_rng(seed).permutation(len(given_.base) - SHOWN)]
@@ -190,7 +167,7 @@ def logged(nos: list[int], shown: int) -> LoggedRecall:
     )
 
 
-def test_an_example_leaves_out_what_was_forgotten() -> None:
+def test_an_example_leaves_out_what_was_forgotten_and_what_is_no_number() -> None:
     recall = logged([7, 8, 9, 10], 3)
     found = example_of(recall, {9, 10}, {7, 9, 10})
     assert found is not None
@@ -200,9 +177,6 @@ def test_an_example_leaves_out_what_was_forgotten() -> None:
     assert found.features.dtype == np.float64
     assert example_of(recall, {9}, {10}) is None
     assert example_of(recall, set(), {7}) is not None
-
-
-def test_a_row_that_is_no_number_is_left_out() -> None:
     recall = logged([7, 8], 2)
     recall.features[0, 1] = np.nan
     found = example_of(recall, {7, 8}, {7, 8})

@@ -7,13 +7,12 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from contract.few import few
-from wellworn.learning import residual
 from wellworn.learning.residual import (
     BASELINE,
     BATCH,
     CANDIDATES,
     ETA,
+    MAX_NORM,
     RANK,
     SHOWN,
     SIGMA,
@@ -128,16 +127,8 @@ def test_gumbel_top_m_follows_plackett_luce() -> None:
         assert count / draws == pytest.approx(expected, abs=4 * np.sqrt(expected / draws))
     np.testing.assert_allclose(chances(scores), p / p.sum())
 
-
-def test_temperature_matters() -> None:
-    scores = np.linspace(1, 0, CANDIDATES)
-
-    def hits(tau: float) -> int:
-        dice = np.random.default_rng(0)
-        return sum(sample(scores, 1, dice, tau=tau) == [0] for _ in range(500))
-
-    assert hits(0.02) > 400 > 250 > hits(0.5) > hits(50.0)
-    assert sample(scores, SHOWN, np.random.default_rng(0), tau=1e-9) == list(range(SHOWN))
+    np.testing.assert_allclose(chances(scores, tau=50.0), 1 / 3, atol=0.01)  # τ matters
+    assert sample(np.linspace(1, 0, CANDIDATES), SHOWN, dice, tau=1e-9) == list(range(SHOWN))
 
 
 def test_the_start_comes_from_the_seed_alone() -> None:
@@ -147,19 +138,15 @@ def test_the_start_comes_from_the_seed_alone() -> None:
     start.cache_clear()
     assert start(D, 7)[0].left.tobytes() == first.tobytes()
     assert start(D, 8)[0].left.tobytes() != first.tobytes()
-    q, m, *_ = recall(np.random.default_rng(0))
     a, b = (learned(Residual.fresh(D, seed=7), 1, 30) for _ in range(2))
     assert a.to_bytes() == b.to_bytes()
-    assert np.abs(a.scores(q, m) - Residual.fresh(D, seed=7).scores(q, m)).max() > 1e-4
 
 
-@pytest.mark.parametrize("restart", range(1, 14))
-def test_a_restart_in_the_middle_of_a_batch_loses_nothing(restart: int) -> None:
+def test_a_restart_in_the_middle_of_a_batch_loses_nothing() -> None:
     dice, without, with_ = np.random.default_rng(9), Residual.fresh(D, seed=1), Residual.fresh(D, seed=1)
     for step in range(18):
-        if step == restart:
-            with_ = Residual.from_bytes(with_.to_bytes())
-            assert len(with_.open) == restart % BATCH
+        with_ = Residual.from_bytes(with_.to_bytes())
+        assert len(with_.open) == step % BATCH
         asked = recall(dice)
         without, with_ = without.updated(*asked), with_.updated(*asked)
     assert len(without.to_bytes()) == len(with_.to_bytes())
@@ -167,15 +154,14 @@ def test_a_restart_in_the_middle_of_a_batch_loses_nothing(restart: int) -> None:
     np.testing.assert_allclose(without.scores(q, m), with_.scores(q, m), atol=1e-6)
 
 
-@pytest.mark.parametrize("scale", few([20.0, 1.0], 1))
-def test_what_was_learned_stays_bounded_however_long_one_answer_is_cited(scale: float) -> None:
+def test_what_was_learned_stays_bounded_however_long_one_answer_is_cited() -> None:
     q, m, shown, _ = recall(np.random.default_rng(11))
     state = Residual.fresh(D, seed=3)
-    for _ in range(3000):
-        state = state.updated(q, scale * m, shown, np.arange(SHOWN) == 0)
+    for _ in range(1000):
+        state = state.updated(q, 20.0 * m, shown, np.arange(SHOWN) == 0)
     for factors in (state.query, state.memory):
-        assert np.linalg.norm(whole(factors)) <= residual.MAX_NORM * 1.001
-    assert np.isfinite(state.scores(q, scale * m)).all()
+        assert np.linalg.norm(whole(factors)) <= MAX_NORM * 1.001
+    assert np.isfinite(state.scores(q, 20.0 * m)).all()
 
 
 def test_a_persons_state_is_small() -> None:
@@ -195,5 +181,4 @@ def test_damaged_bytes_are_refused() -> None:
 
 
 def test_the_papers_values_stand() -> None:
-    values = (residual.CANDIDATES, residual.SHOWN, TAU, ETA, BASELINE, BATCH, SIGMA)
-    assert values == (20, 5, 0.5, 1e-3, 0.5, 4, 0.01)
+    assert (CANDIDATES, SHOWN, TAU, ETA, BASELINE, BATCH, SIGMA) == (20, 5, 0.5, 1e-3, 0.5, 4, 0.01)

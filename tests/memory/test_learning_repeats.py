@@ -72,19 +72,9 @@ def test_what_helped_is_found_first_when_the_question_comes_again(opened: OpenMe
     assert after >= 0.9
 
 
-def test_random_feedback_on_questions_that_come_again_serves_nobody(opened: OpenMemory) -> None:
-    mem = filled(opened())
-    dice = random.Random(3)
-    for _ in range(12):
-        for topic in TOPICS:
-            found = mem.recall(WAYS[0].format(topic), scope=ADA, k=K)
-            mem.outcome(found.id, cited=[place for place in range(len(found)) if dice.random() < 0.3])
-    assert mem.learning.status(scope=ADA).serving == "base"
-
-
-def test_an_echo_is_of_the_person_who_was_helped(mem: Memory) -> None:
-    filled(mem)
-    filled(mem, RIVAL)
+@pytest.mark.parametrize("learning", ["on", "observe"])
+def test_an_echo_is_of_the_person_who_was_helped(learning: str, opened: OpenMemory) -> None:
+    mem = filled(filled(opened(learning=learning)), RIVAL)
     helped = told(mem, "the note on apples")
     heard = echo(mem, "that note on apples")
     assert heard[helped] > 0
@@ -115,27 +105,15 @@ def test_a_process_that_begins_hears_what_one_that_lived_on_hears(path: Path, op
     assert echo(mem, "note on drums") == echo(opened(path), "note on drums") != {}
 
 
-def test_what_is_forgotten_echoes_no_more(mem: Memory) -> None:
+@pytest.mark.parametrize("how", ["forgotten", "reset"])
+def test_what_is_forgotten_or_reset_echoes_no_more(mem: Memory, how: str) -> None:
     filled(mem)
     helped = told(mem, "the note on apples")
-    gone = [entry.id for entry in mem.entries(scope=ADA, limit=1000) if entry.text == helped]
     assert echo(mem, "the note on apples")
-    mem.forget(ids=gone, scope=ADA)
+    if how == "reset":
+        mem.learning.reset(scope=ADA)
+    else:
+        mem.forget(ids=[one.id for one in mem.entries(scope=ADA, limit=1000) if one.text == helped], scope=ADA)
     assert echo(mem, "the note on apples") == {}
-
-
-def test_a_reset_ends_echoes(mem: Memory) -> None:
-    filled(mem)
-    told(mem, "the note on apples")
-    assert echo(mem, "the note on apples")
-    mem.learning.reset(scope=ADA)
+    told(mem, "loud drums")  # after a reset the second first outcome of this person
     assert echo(mem, "the note on apples") == {}
-    told(mem, "loud drums")  # the second first outcome of this person
-    assert echo(mem, "the note on apples") == {}
-
-
-@pytest.mark.parametrize("learning", ["on", "observe"])
-def test_who_is_only_observed_is_heard_as_well(learning: str, opened: OpenMemory) -> None:
-    mem = filled(opened(learning=learning))
-    told(mem, "the note on apples")
-    assert echo(mem, "the note on apples")

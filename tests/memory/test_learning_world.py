@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from contract.few import few
 from memory.world import Clock, OpenMemory
 from wellworn import InvalidInput, Memory, Recall, Scope
 from wellworn.learning.records import outcomes
@@ -47,20 +46,8 @@ def honest(dice: random.Random, right: Places) -> Places:
     return right
 
 
-def at_random(dice: random.Random, right: Places) -> Places:
-    return [place for place in range(K) if dice.random() < 0.3]
-
-
 def inverted(dice: random.Random, right: Places) -> Places:
     return [place for place in range(K) if place not in right]
-
-
-def always_last(dice: random.Random, right: Places) -> Places:
-    return [K - 1]
-
-
-def always_first(dice: random.Random, right: Places) -> Places:
-    return [0]
 
 
 @dataclass(frozen=True)
@@ -171,10 +158,11 @@ def switches(mem: Memory, scope: Scope) -> list[Event]:
 # -- learning is alive -------------------------------------------------------------------------------------------
 
 
-def test_recall_rises_from_the_untrained_level(planted: OpenMemory, location: str) -> None:
-    mem = planted(location)
+def test_recall_rises_from_the_untrained_level_and_says_why(planted: OpenMemory) -> None:
+    mem = planted()
     ada = User(mem, ADA, 1)
-    untrained = ada.recall_rate()
+    untrained, query = ada.recall_rate(), "What of apples at the river in March?"
+    assert "learned" not in mem.recall(query, scope=ADA).hits[0].factors
     ada.tell(ENOUGH)
     status = mem.learning.status(scope=ADA)
     assert (status.serving, status.level, status.trusted, status.distrust) == ("learned", "person", True, "")
@@ -183,41 +171,6 @@ def test_recall_rises_from_the_untrained_level(planted: OpenMemory, location: st
     assert status.weights["month"] == max(status.weights.values())
     assert untrained < 0.9
     assert ada.recall_rate() == 1.0
-
-
-@pytest.mark.parametrize("mode", ["observe", "off"])
-def test_without_learning_on_nothing_moves(planted: OpenMemory, mode: str) -> None:
-    mem = planted(learning=mode)
-    ada = User(mem, ADA, 1)
-    before, rate = ada.order(), ada.recall_rate()
-    if mode == "observe":
-        ada.tell(ENOUGH)
-    status = mem.learning.status(scope=ADA)
-    assert (status.mode, status.serving, status.level) == (mode, "base", "base")
-    assert (status.outcomes, status.trusted) == ((ENOUGH, True) if mode == "observe" else (0, False))
-    assert ada.order() == before
-    assert ada.recall_rate() == rate
-
-
-def test_what_was_observed_serves_once_learning_is_on_and_not_when_off(
-    planted: OpenMemory, path: Path, opened: OpenMemory
-) -> None:
-    mem = planted(path, learning="observe")
-    User(mem, ADA, 1).tell(ENOUGH)
-    mem.close()
-    for mode, rate in (("on", 1.0), ("observe", None), ("off", None)):
-        again = opened(path, embedder=None, learning=mode, profile=BLIND)
-        found = User(again, ADA, 1).recall_rate()
-        assert found == 1.0 if rate else found < 0.9
-        assert again.learning.status(scope=ADA).serving == ("learned" if rate else "base")
-
-
-def test_the_learned_factor_is_explained_and_factors_add_up(planted: OpenMemory) -> None:
-    mem = planted()
-    ada = User(mem, ADA, 1)
-    query = "What of apples at the river in March?"
-    assert "learned" not in mem.recall(query, scope=ADA).hits[0].factors
-    ada.tell(ENOUGH)
     hits = mem.recall(query, scope=ADA, k=12).hits
     for hit in hits:
         assert hit.score == pytest.approx(sum(hit.factors.values()))
@@ -227,67 +180,38 @@ def test_the_learned_factor_is_explained_and_factors_add_up(planted: OpenMemory)
     assert scores == sorted(scores, reverse=True)
 
 
-def test_every_switch_is_an_event(planted: OpenMemory, clock: Clock) -> None:
+def test_what_was_observed_serves_only_once_learning_is_on(planted: OpenMemory, path: Path, opened: OpenMemory) -> None:
+    mem = planted(path, learning="observe")
+    ada = User(mem, ADA, 1)
+    before = ada.order()
+    ada.tell(ENOUGH)
+    status = mem.learning.status(scope=ADA)
+    assert (status.mode, status.serving, status.level) == ("observe", "base", "base")
+    assert (status.outcomes, status.trusted) == (ENOUGH, True)
+    assert ada.order() == before
+    mem.close()
+    for mode in ("on", "off"):
+        again = opened(path, embedder=None, learning=mode, profile=BLIND)
+        assert (User(again, ADA, 1).order() == before) is (mode == "off")
+        assert again.learning.status(scope=ADA).serving == ("learned" if mode == "on" else "base")
+
+
+def test_every_switch_is_an_event_and_who_tells_the_truth_stays_trusted(planted: OpenMemory, clock: Clock) -> None:
+    """What the learned ranking shows must not be held against the person it learned from."""
     mem = planted()
     ada = User(mem, ADA, 1)
-    levels = ["base"]
-    for _ in range(ENOUGH):
+    for _ in range(2 * ENOUGH):
         clock.forward(minutes=1)
         ada.tell(1)
-        if (level := mem.learning.status(scope=ADA).level) != levels[-1]:
-            levels.append(level)
-            assert mem.learning.status(scope=ADA).last_change == clock.now
-    told = switches(mem, ADA)
-    assert [event.detail["from"] for event in told] == levels[:-1]
-    assert [event.detail["to"] for event in told] == levels[1:]
-    assert levels[1:] == ["person"]
-    (event,) = told
+    (event,) = switches(mem, ADA)
+    assert (event.detail["from"], event.detail["to"]) == ("base", "person")
     assert isinstance(event.detail["gain"], float)
     assert isinstance(event.detail["bound"], float)
     assert 0 < event.detail["bound"] < event.detail["gain"]
     assert event.detail["why"]
-    assert mem.learning.status(scope=ADA).last_change == event.at
-
-
-# -- never worse -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("cite", few([inverted, always_first, at_random, always_last], 2))
-def test_bad_feedback_never_serves_and_is_reported(planted: OpenMemory, cite: Cite) -> None:
-    mem = planted()
-    ada = User(mem, ADA, 3)
-    before, rate = ada.order(), ada.recall_rate()
-    ada.tell(100, cite)
     status = mem.learning.status(scope=ADA)
-    assert (status.serving, status.level, status.trusted) == ("base", "base", False)
-    assert bool(status.distrust) == (cite is not always_first)  # the first is always right where the ranking is
-    assert ada.order() == before
-    assert ada.recall_rate() == rate
-    assert mem.learning.status(scope=BEN).prior_users == 0
-
-
-def test_feedback_that_turns_bad_is_rolled_back(planted: OpenMemory) -> None:
-    mem = planted()
-    ada = User(mem, ADA, 1)
-    untrained = ada.recall_rate()
-    ada.tell(ENOUGH)
-    assert mem.learning.status(scope=ADA).serving == "learned"
-    ada.tell(100, inverted)
-    assert ada.recall_rate() >= untrained - 0.01
-    status = mem.learning.status(scope=ADA)
-    assert status.level != "person" or status.weights["month"] > 0
-    assert switches(mem, ADA)[-1].detail["to"] == status.level
-
-
-def test_a_trusted_person_stays_trusted_while_they_go_on_telling_the_truth(planted: OpenMemory) -> None:
-    """What the learned ranking shows must not be held against the person it learned from."""
-    mem = planted()
-    ada = User(mem, ADA, 1)
-    ada.tell(ENOUGH)
-    ada.tell(140)
-    status = mem.learning.status(scope=ADA)
-    assert (status.serving, status.distrust) == ("learned", "")
-    assert [event.detail["to"] for event in switches(mem, ADA)] == ["person"]
+    assert (status.serving, status.distrust, status.last_change) == ("learned", "", event.at)
+    assert event.at < clock.now
 
 
 # -- prior and person --------------------------------------------------------------------------------------------
@@ -304,6 +228,8 @@ def test_a_new_user_of_the_tenant_profits_at_once_and_another_tenant_does_not(pl
     assert (foreign.serving, foreign.prior_users, foreign.prior_steps) == ("base", 0, 0)
     assert User(mem, RIVAL, 9).recall_rate() == untrained
     assert mem.learning.export(scope=RIVAL) == {"prior": None, "person": None}
+    text = re.sub(r"'precision': '[^']*'", "", repr(mem.learning.export(scope=ADA))).lower()
+    assert not [word for word in (*TOPICS, *HINTS, "ada", "what of") if word in text]  # states hold no text
 
 
 def test_a_tenant_that_does_not_share_helps_nobody_new(planted: OpenMemory) -> None:
@@ -334,14 +260,6 @@ def test_an_erasure_reaches_what_was_learned_under_other_profiles(
     assert (status.level, status.prior_users, status.prior_steps) == ("base", 0, 0)
 
 
-def test_the_states_hold_no_text(planted: OpenMemory) -> None:
-    mem = planted()
-    User(mem, ADA, 1).tell(ENOUGH)
-    text = re.sub(r"'precision': '[^']*'", "", repr(mem.learning.export(scope=ADA))).lower()
-    for word in (*TOPICS, *HINTS, "ada", "what of"):
-        assert word not in text
-
-
 # -- replay ------------------------------------------------------------------------------------------------------
 
 
@@ -363,49 +281,32 @@ def interleaved(mem: Memory, clock: Clock) -> None:
             user.tell(5, cite)
 
 
-def test_relearning_rebuilds_the_same_state_bit_for_bit(planted: OpenMemory, location: str, clock: Clock) -> None:
-    mem = planted(location)
+def test_relearning_and_reopening_give_the_same_state_bit_for_bit(
+    planted: OpenMemory, path: Path, clock: Clock, opened: OpenMemory
+) -> None:
+    mem = planted(path)
+    untrained = User(mem, ADA, 1).order()
     interleaved(mem, clock)
-    before = everyone(mem)
+    before, order = everyone(mem), User(mem, ADA, 1).order()
     assert mem.learning.status(scope=ADA).level == mem.learning.status(scope=BEN).level == "person"
     assert mem.learning.status(scope=ADA).prior_users == 2
     for scope in (ADA, RIVAL):
         mem.learning.relearn(scope=scope)
         assert everyone(mem) == before
-
-
-@pytest.mark.slow
-def test_relearning_after_reopening_rebuilds_the_same_state(
-    planted: OpenMemory, path: Path, clock: Clock, opened: OpenMemory
-) -> None:
-    mem = planted(path)
-    interleaved(mem, clock)
-    before, order = everyone(mem), User(mem, ADA, 1).order()
     mem.close()
     again = opened(path, embedder=None, profile=BLIND)
     assert everyone(again) == before
-    assert User(again, ADA, 1).order() == order
+    assert User(again, ADA, 1).order() == order != untrained
     assert again.learning.reset(scope=ADA) == 4  # three people and what they share
-    assert everyone(again)[:3] == [{"prior": None, "person": None}] * 3
-    assert everyone(again)[3] == before[3]
+    assert again.learning.reset(scope=ADA) == 0
+    assert everyone(again) == [{"prior": None, "person": None}] * 3 + before[3:]
+    assert User(again, ADA, 1).order() == untrained
+    assert len([*outcomes(again.engine.store, "acme")]) == 3 * ENOUGH  # the log stays
 
 
-def test_a_reset_serves_the_base_again_and_keeps_the_log(planted: OpenMemory) -> None:
-    mem = planted()
-    ada = User(mem, ADA, 1)
-    before = ada.order()
-    ada.tell(ENOUGH)
-    assert mem.learning.reset(scope=ADA) == 2
-    assert mem.learning.reset(scope=ADA) == 0
-    status = mem.learning.status(scope=ADA)
-    assert (status.serving, status.outcomes, status.prior_users) == ("base", 0, 0)
-    assert ada.order() == before
-    assert len(outcomes(mem.engine.store, "acme", limit=1000)) == ENOUGH
-
-
-def test_what_was_told_before_a_reset_teaches_no_more(planted: OpenMemory, location: str) -> None:
+def test_what_was_told_before_a_reset_teaches_no_more(planted: OpenMemory) -> None:
     """A tenant that resets, and one that never knew: from then on the same outcomes lead to the same states."""
-    mem, fresh = planted(location), planted()
+    mem, fresh = planted(), planted()
     User(mem, ADA, 1).tell(ENOUGH)
     User(mem, EVE, 3).tell(25, inverted)
     mem.learning.reset(scope=BEN)
@@ -428,27 +329,17 @@ def test_a_reset_during_a_relearn_is_not_undone(planted: OpenMemory, monkeypatch
     User(mem, ADA, 1).tell(ENOUGH)
     resets: list[int] = []
 
-    def and_then(*args: Any, **options: Any) -> Any:  # a page of the log
-        page = outcomes(*args, **options)
-        if not page and not resets:  # the whole log has been read
+    def and_then(*args: Any, **options: Any) -> Any:
+        yield from outcomes(*args, **options)
+        if not resets:  # the whole log has been read
             resets.append(0)
             resets[0] = mem.learning.reset(scope=ADA)
-        return page
 
     monkeypatch.setattr("wellworn.learning.records.outcomes", and_then)
     mem.learning.relearn(scope=ADA)
     assert resets == [2]
     status = mem.learning.status(scope=ADA)
     assert (status.serving, status.outcomes) == ("base", 0)
-
-
-def test_pairs_that_name_nothing_here_leave_the_earlier_ones(planted: OpenMemory) -> None:
-    mem = planted()
-    mem.learning.relearn(pairs=month_pairs(mem, 1, 20), scope=ADA)
-    before = mem.learning.export(scope=ADA)
-    with pytest.raises(InvalidInput, match="name no entry"):
-        mem.learning.relearn(pairs=[("What was in May?", ["no-such-id"])], scope=ADA)
-    assert mem.learning.export(scope=ADA) == before
 
 
 def month_pairs(mem: Memory, seed: int, count: int) -> list[tuple[str, list[str]]]:
@@ -459,16 +350,17 @@ def month_pairs(mem: Memory, seed: int, count: int) -> list[tuple[str, list[str]
     ]
 
 
-def test_labelled_pairs_outlive_a_relearn_until_others_are_given(planted: OpenMemory, location: str) -> None:
-    mem = planted(location)
+def test_labelled_pairs_outlive_a_relearn_until_others_are_given(planted: OpenMemory) -> None:
+    mem = planted()
     mem.learning.relearn(scope=ADA, pairs=month_pairs(mem, 5, 30))
     pretrained = mem.learning.export(scope=ADA)["prior"]
     assert mem.learning.relearn(scope=ADA).prior_steps == 30
     assert mem.learning.export(scope=ADA)["prior"] == pretrained
-    interleaved = User(mem, ADA, 1)
-    interleaved.tell(20)
+    User(mem, ADA, 1).tell(20)
     before = everyone(mem)
     mem.learning.relearn(scope=ADA)
+    with pytest.raises(InvalidInput, match="name no entry"):
+        mem.learning.relearn(pairs=[("What was in May?", ["no-such-id"])], scope=ADA)
     assert everyone(mem) == before
     mem.learning.share(False, scope=ADA)
     assert mem.learning.status(scope=ADA).prior_steps == 30  # labelled by hand, nobody's outcomes
@@ -482,27 +374,24 @@ def test_labelled_pairs_outlive_a_relearn_until_others_are_given(planted: OpenMe
     assert mem.learning.relearn(scope=ADA).prior_steps == 0
 
 
-def test_labelled_pairs_alone_change_the_ranking(planted: OpenMemory, path: Path, opened: OpenMemory) -> None:
-    mem = planted(path)
+def test_labelled_pairs_alone_change_the_ranking_unless_they_teach_the_wrong_thing(
+    planted: OpenMemory, path: Path
+) -> None:
+    mem = planted()
+    dice, found = random.Random(3), mem.entries(scope=ADA, limit=1000)
+    wrong = [(ask.query, [dice.choice(found).id]) for ask, _ in zip(asks(5), range(80), strict=False)]
+    before = User(mem, ADA, 1).recall_rate()
+    mem.learning.relearn(scope=ADA, pairs=wrong)
+    assert User(mem, ADA, 1).recall_rate() >= before - 0.05
     ada = User(mem, ADA, 1)
-    untrained = ada.recall_rate()
     status = mem.learning.relearn(scope=ADA, pairs=month_pairs(mem, 5, 60))
     assert (status.level, status.outcomes) == ("prior", 0)
-    assert ada.recall_rate() == 1.0 > untrained
+    assert ada.recall_rate() == 1.0 > before
     exported = path.with_name("prior.json")
     exported.write_text(json.dumps(mem.learning.export(scope=ADA)))
     fresh = planted(prior=exported)
     assert fresh.learning.status(scope=RIVAL).level == "prior"
     assert User(fresh, RIVAL, 1).recall_rate() == 1.0
-
-
-def test_pairs_that_teach_the_wrong_thing_do_not_serve(planted: OpenMemory) -> None:
-    mem = planted()
-    dice, found = random.Random(3), mem.entries(scope=ADA, limit=1000)
-    pairs = [(ask.query, [dice.choice(found).id]) for ask, _ in zip(asks(5), range(80), strict=False)]
-    before = User(mem, ADA, 1).recall_rate()
-    mem.learning.relearn(scope=ADA, pairs=pairs)
-    assert User(mem, ADA, 1).recall_rate() >= before - 0.05
 
 
 # -- nothing helped ----------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -61,22 +60,17 @@ def test_export_of_a_bound_memory_holds_that_person_only(mem: Memory, tmp_path: 
 def test_a_recall_prints_as_short_aligned_lines(mem: Memory) -> None:
     ada = mem.for_user("ada")
     assert str(ada.recall("anything")) == "nothing found for 'anything'"
-    ada.remember("The bicycle is\nred.", at="2026-05-01")
+    ada.remember("The <script>bicycle is\nred.", at="2026-05-01")
     ada.remember("The bicycle has a \x1b[31mbell " + "and a basket " * 30, at="2026-05-02")
     found = ada.recall("bicycle")
     lines = str(found).split("\n")
     assert len(lines) == 2
     assert all(len(line) <= 120 for line in lines)
     assert "2026-05-01" in str(found)
-    assert "The bicycle is red." in str(found)
+    assert "The <script>bicycle is red." in str(found)
     assert "\x1b" not in str(found)
     assert "<table>" in found._repr_html_()
-
-
-def test_html_of_a_recall_escapes_what_was_said(mem: Memory) -> None:
-    ada = mem.for_user("ada")
-    ada.remember("a <script>alert(1)</script> note")
-    assert "<script>" not in ada.recall("<script> note")._repr_html_()
+    assert "<script>" not in found._repr_html_()
 
 
 FACES = [
@@ -99,19 +93,3 @@ def test_the_async_api_lacks_nothing(sync: type, face: type, more: set[str]) -> 
 def test_an_async_memory_on_a_path_says_how_to_open_one() -> None:
     with pytest.raises(InvalidInput, match=r"'memory.db' is not an open Memory \(use await AsyncMemory.open"):
         AsyncMemory("memory.db")  # type: ignore[arg-type]
-
-
-def test_async_code_awaits_the_same_verbs() -> None:
-    async def live() -> None:
-        async with await AsyncMemory.open(":memory:", background=False) as mem:
-            ada = mem.for_user("ada")
-            await ada.remember("Ada prefers tokio.")
-            talk = ada.session("monday")
-            await talk.add("user", "I ran a race.")
-            found = await ada.recall("what does Ada prefer?")
-            assert found[0].text == "Ada prefers tokio."
-            assert await ada.outcome(found.id, cited=[0])
-            assert (await ada.learning.status()).outcomes == 1
-            assert (await ada.admin.stats()).entries == 2
-
-    asyncio.run(live())

@@ -47,7 +47,7 @@ def last_row(mem: Memory) -> int:
 
 def brought(source: Memory, target: Memory) -> Any:
     engine = target.engine
-    return move(source.engine.store, engine.store, engine.writer, relearn=engine.relearn, clock=engine.clock)
+    return move(source.engine.store, engine.store, engine.writer, relearn=engine.learner.relearn, clock=engine.clock)
 
 
 def recalled(mem: Memory) -> list[Any]:

@@ -79,7 +79,7 @@ def test_an_erasure_that_was_cut_short_is_done_again_to_its_end(
         fill(memory)
         memory.admin.backup()
         with monkeypatch.context() as cut:
-            cut.setattr(memory.engine, "relearn", lambda tenant: 1 / 0)
+            cut.setattr(memory.engine.learner, "relearn", lambda tenant: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 memory.admin.erase(scope=ADA)
         assert receipt_holds(memory.admin.erase(scope=ADA), store=memory.engine.store)

@@ -183,7 +183,7 @@ source.for_user('ada').remember('x')
 if sys.argv[1] == ':memory:':
     os._exit(1)
 parts = target.engine
-move(source.engine.store, parts.store, parts.writer, clock=parts.clock, relearn=parts.relearn, progress=lambda done, total: os._exit(1))
+move(source.engine.store, parts.store, parts.writer, clock=parts.clock, relearn=parts.learner.relearn, progress=lambda done, total: os._exit(1))
 """
     source = ":memory:" if work != "move" else str(tmp_path / "a.db")
     left = {**os.environ, "TMPDIR": str(temporary)}

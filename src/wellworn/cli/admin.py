@@ -198,7 +198,7 @@ def move(
             before.engine.store,
             parts.store,
             parts.writer,
-            relearn=parts.relearn,
+            relearn=parts.learner.relearn,
             clock=parts.clock,
             plain=plain,
             progress=progress,

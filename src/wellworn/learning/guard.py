@@ -7,7 +7,7 @@ Both are judged on outcomes before they teach, among the rows that were shown (A
 
 Citations that follow any rule the features can express are predictable, whether or not the untrained ranking agrees with
 them. Random ones are not. Inverted ones cite most of what is shown: that does not say what is better, so it teaches
-nothing, and a person who mostly does so is not trusted.
+nothing, and until a person is trusted it counts as chance.
 
 Trust is gained by a lower bound (mean - z standard errors) and lost by the mean, so that it does not flip back and forth
 near the bar. Feedback has turned when the shortfall is large: a running sum of what agreement lacks to half of its own
@@ -100,27 +100,17 @@ class Guard:
     trusted: bool = False
     """Their citations are predicted clearly better than by chance."""
     shortfall: float = 0.0
-    sparing: int = 0
-    """Outcomes that cited at most half of the shown, minus those that cited more, until they are trusted."""
 
-    def see(self, found: tuple[float, float] | None, *, most: bool = False) -> Guard:
-        """With one more outcome: its agreement and gain, both from BEFORE it teaches; None when it says nothing.
-
-        `most`: it cited most of what was shown. Who does so most of the time is not trusted.
-        """
-        if found is None:
-            return altered(self, sparing=self.sparing - 1) if most and not self.trusted else self
+    def see(self, found: tuple[float, float]) -> Guard:
+        """With one more outcome: its agreement and gain, both from BEFORE it teaches."""
         agreement, gain = found
         lacks = (SLACK * self.agree.mean - agreement) / max(self.agree.variance, USUAL_VARIANCE)
         agree = self.agree.add(agreement)
-        trusted = agree.mean >= AGREEMENT_BAR if self.trusted else earned(agree) and self.sparing >= 0
+        trusted = agree.mean >= AGREEMENT_BAR if self.trusted else earned(agree)
         shortfall = max(0.0, self.shortfall + lacks) if self.trusted else 0.0
-        sparing = self.sparing if self.trusted else self.sparing + 1
         gained = self.gain.add(gain)
         beats = trusted and proven(gained, self.beats)
-        return altered(
-            self, agree=agree, gain=gained, beats=beats, trusted=trusted, shortfall=shortfall, sparing=sparing
-        )
+        return altered(self, agree=agree, gain=gained, beats=beats, trusted=trusted, shortfall=shortfall)
 
     @property
     def turned(self) -> bool:

@@ -30,7 +30,7 @@ from wellworn.learning.past import MOST_OUTCOMES, PersonPast, attributes_of
 from wellworn.learning.ranker import Example, Ranker, example_of
 from wellworn.learning.records import LoggedOutcome, LoggedRecall
 from wellworn.store.events import Event, audit
-from wellworn.store.port import StoreReader, Tx, Vector
+from wellworn.store.port import StoreReader, Tx
 
 if TYPE_CHECKING:
     from wellworn.learning.residual import MatrixReranker, Residual
@@ -42,6 +42,8 @@ say which: credited to all that was shown, it rewards being shown (measured: Rec
 MOST_HELD = 500
 """Partitions whose states are held in memory."""
 MOST_POOLED = 100
+FORMER_NAMES = {"echo": "repeated"}
+"""Features that had another name in the log of recollect 0.1."""
 
 Labelled = Sequence[tuple[LoggedRecall | None, Sequence[str]]]
 """Recalls with the ids of the right entries."""
@@ -76,6 +78,7 @@ class _Held:
     prior: policy.Prior
     person: policy.Person | None
     past: PersonPast | None = None
+    matrices: Residual | None = None
     serving: Serving | None = None
 
 
@@ -129,8 +132,12 @@ class Learner:
         outcomes = 0 if person is None or person.distrust() else person.outcomes
         if self._reranker is None:
             return Serving(level=level, ranker=ranker, outcomes=outcomes, past=held.past)
-        matrices = self._reranker.serving(partition)
-        return Serving(level="person", outcomes=outcomes, past=held.past, matrices=matrices)
+        if held.matrices is None:
+            held.matrices = self._reranker.fresh(partition)
+            for one in self._lessons(partition.tenant, partition, held.settings.since):
+                if one.recall.profile == self.profile:
+                    held.matrices = self._reranker.learned(held.matrices, one.recall, one.cited)
+        return Serving(level="person", outcomes=outcomes, past=held.past, matrices=held.matrices)
 
     def _past_of(self, partition: Partition, since: int) -> PersonPast:
         """A person's past outcomes, read from the log."""
@@ -138,7 +145,7 @@ class Learner:
         recent = [one for one in recent if one.kind in TEACHES and one.recall.profile == self.profile]
         entries = self._store.read([*{no for one in recent for no in one.recall.nos[: one.recall.shown]}])
         for one in recent:
-            _add(past, one.recall, one.value.get("nos", ()), entries)
+            _add(past, one.recall, one.cited, entries)
         return past
 
     def forget(self, nos: Iterable[int]) -> None:
@@ -158,13 +165,14 @@ class Learner:
             return self._outcome(recall_id, outcome, may_see)
 
     def _outcome(self, recall_id: str, outcome: OutcomeInput, may_see: MaySee) -> bool:
-        now, taught = self._clock(), None
-        known = self.log.find(recall_id)
-        query = self._query_vector(known, outcome)
-        with self._store.transact(tenant=None if known is None else known.partition.tenant) as tx:
-            recall, alive, written = self.log.write_for(tx, recall_id)
-            if recall is None or not may_see(recall.partition):
-                raise NotFound("recall", recall_id, "outcomes are told of recalls made with learning on or observing")
+        now, taught, recall = self._clock(), None, self.log.find(recall_id)
+        if recall is None or not may_see(recall.partition):
+            raise NotFound("recall", recall_id, "outcomes are told of recalls made with learning on or observing")
+        with self._store.transact(tenant=recall.partition.tenant) as tx:
+            written = self.log.write(tx)
+            recall = records.logged_recall(tx, recall_id)
+            if recall is None:  # forgotten meanwhile
+                raise NotFound("recall", recall_id)
             rows = outcome.rows(recall)
             value = {"nos": rows} if outcome.kind == "cited" else outcome.value
             counts = records.add_outcome(tx, recall_id, recall.partition, outcome.kind, value, now) is not None
@@ -178,27 +186,21 @@ class Learner:
                     shared = outcome.places is None and entry.layer in SHARED_LAYERS
                     lowest = LOWEST_SHARED if shared else LOWEST
                     tx.update(judged(entry, outcome.value["success"], now, lowest=lowest), change=None)
-            if counts and outcome.kind in TEACHES and self.mode != "off" and self._ours(recall):
-                taught = self._learn(tx, recall, cited, alive, query, now)
+            if counts and outcome.kind in TEACHES and self.mode != "off" and recall.profile == self.profile:
+                taught = self._learn(tx, recall, cited, now)
         written()
         if taught is not None:
             before, after = taught
             if before.past is not None:  # else, or if another process came in between, it is read again
                 _add(before.past, recall, cited, self._store.read(recall.nos[: recall.shown]))
                 after.past = before.past
+            if self._reranker is not None and before.matrices is not None:
+                after.matrices = self._reranker.learned(before.matrices, recall, cited)
         return counts
 
-    def _query_vector(self, recall: LoggedRecall | None, outcome: OutcomeInput) -> Vector | None:
-        """The query's vector where learning needs it; before the transaction, because embedding is slow."""
-        if self._reranker is None or outcome.kind not in TEACHES or recall is None or not self._ours(recall):
-            return None
-        return self._reranker.embed(recall.query)
-
-    def _learn(
-        self, tx: Tx, recall: LoggedRecall, cited: set[int], alive: set[int], query: Vector | None, now: datetime
-    ) -> tuple[_Held, _Held] | None:
+    def _learn(self, tx: Tx, recall: LoggedRecall, cited: set[int], now: datetime) -> tuple[_Held, _Held] | None:
         """The states before and after it; None when it teaches nothing."""
-        partition, example = recall.partition, self._example(recall, cited, alive)
+        partition, example = recall.partition, self._example(recall, cited, tx.alive(recall.nos))
         if example is None:
             return None
         held = self._read(tx, partition)
@@ -211,8 +213,6 @@ class Learner:
         after = _Held(texts=texts, settings=held.settings, prior=step.prior, person=step.person)
         self._held.put(partition, after)
         self._record_switch(tx, partition.tenant, step, now)
-        if self._reranker is not None and query is not None:
-            self._reranker.learn(tx, recall, query, cited)
         return held, after
 
     def _record_switch(self, tx: Tx, tenant: str, step: policy.Advanced, now: datetime) -> None:
@@ -226,7 +226,7 @@ class Learner:
     # -- replay --------------------------------------------------------------------------------------------------
 
     def relearn(self, tenant: str, labelled: Labelled | None = None) -> None:
-        """Learn the log since the last reset again.
+        """Learn the log since the last reset again, for every profile that ranked it.
 
         Labelled recalls are learned first, into the prior. They replace those that were given before; None leaves
         these as they are.
@@ -239,21 +239,19 @@ class Learner:
         """Whether it was learned again; not if the tenant was reset, or sharing switched, meanwhile."""
         before = self._settings(self._store, tenant)
         settings = before if labelled is None else self._labelled(before, labelled)
-        read = partial(self._examples, tenant, None)
-        replay = policy.Replay(prior=self._beginning(settings), last=settings.since, read=read)
-        matrices = {} if self._reranker is None else self._reranker.relearned(replay)
-        replay.finish()
+        replay = policy.Replay(beginning=partial(self._beginning, settings), last=settings.since)
+        replay.take(self._examples(tenant, None, replay.last))
         with self._store.transact() as tx:
             if self._settings(tx, tenant) != before:
                 return False
-            replay.finish()  # outcomes reported while the rest was learned
-            records.drop_policies(tx, tenant, profile=self.profile)
+            replay.take(self._examples(tenant, None, replay.last))  # reported while the rest was learned
+            records.drop_policies(tx, tenant)
             self._put_settings(tx, tenant, settings)
-            if self._reranker is not None:
-                self._reranker.put_all(tx, tenant, matrices)
-            self._put(tx, tenant, None, replay.prior)
-            for partition, person in replay.people.items():
-                self._put(tx, tenant, partition, person)
+            replay.priors.setdefault(self.profile, self._beginning(settings, self.profile))
+            for profile, prior in replay.priors.items():
+                self._put(tx, tenant, None, prior, profile)
+            for (profile, partition), person in replay.people.items():
+                self._put(tx, tenant, partition, person, profile)
             audit(tx, Event(at=self._clock(), tenant=tenant, action="relearn", detail={"people": len(replay.people)}))
         return True
 
@@ -261,24 +259,28 @@ class Learner:
         self, tenant: str, partition: Partition | None, after: int
     ) -> Iterator[tuple[LoggedOutcome, Example]]:
         """Every outcome that teaches, with what it teaches today: forgotten entries are left out."""
-        for one in records.every_outcome(self._store, tenant, partition, after=after):
-            if one.kind in TEACHES and self._ours(one.recall):
-                example = self._example(one.recall, set(one.value.get("nos", ())), self._store.alive(one.recall.nos))
-                if example is not None:
-                    yield one, example
+        for one in self._lessons(tenant, partition, after):
+            example = self._example(one.recall, one.cited, self._store.alive(one.recall.nos))
+            if example is not None:
+                yield one, example
 
     def _past_examples(self, partition: Partition, since: int) -> list[Example]:
         """A person's examples as committed: without the one that is being reported."""
-        return [example for _, example in self._examples(partition.tenant, partition, since)]
+        found = self._examples(partition.tenant, partition, since)
+        return [example for one, example in found if one.recall.profile == self.profile]
 
-    def _ours(self, recall: LoggedRecall) -> bool:
-        return recall.profile == self.profile and policy.places_of(recall.names, self.names) is not None
+    def _lessons(self, tenant: str, partition: Partition | None, after: int) -> Iterator[LoggedOutcome]:
+        found = records.outcomes(self._store, tenant, partition, after=after)
+        return (one for one in found if one.kind in TEACHES)
 
     def _example(self, recall: LoggedRecall, cited: Set[int], alive: set[int]) -> Example | None:
-        """The recall as an example; features that it was logged without are 0."""
-        if recall.names != self.names:
+        """The recall as an example. Features that it was logged without are 0; unknown ones make it teach nothing."""
+        names = [FORMER_NAMES.get(name, name) for name in recall.names]
+        if names != self.names:
+            if not {*names} <= {*self.names}:
+                return None
             features = np.zeros((len(recall.nos), len(self.names)), dtype=np.float32)
-            features[:, policy.places_of(recall.names, self.names)] = recall.features
+            features[:, [self.names.index(name) for name in names]] = recall.features
             recall = replace(recall, features=features)
         return example_of(recall, cited, alive)
 
@@ -292,7 +294,7 @@ class Learner:
                 # A label says that the other candidates are wrong, whether they would have been shown or not.
                 example = example_of(replace(recall, shown=len(recall.nos)), right, set(ids_of))
                 examples += [example] if example is not None and example.wanted is not None else []
-        prior = self._beginning(bare).pretrained(examples) if examples else None
+        prior = self._beginning(bare, self.profile).pretrained(examples) if examples else None
         return bare.with_start(self.profile, prior, self.names)
 
     # -- status and settings -------------------------------------------------------------------------------------
@@ -344,17 +346,16 @@ class Learner:
             audit(tx, Event(at=self._clock(), tenant=tenant, action="reset_learning", detail={"states": dropped}))
         return dropped
 
-    def share(self, tenant: str, on: bool) -> bool:
-        """Switch sharing and drop the states of all profiles, which are then to be learned again: off removes everyone's
-        lessons from each other's weights. False when nothing was switched."""
+    def share(self, tenant: str, on: bool) -> None:
+        """Switch sharing, and learn the log again: off removes everyone's lessons from each other's weights."""
         with self._store.transact() as tx:
             settings = self._settings(tx, tenant)
             if settings.shares == on:
-                return False
+                return
             records.drop_policies(tx, tenant)
             self._put_settings(tx, tenant, replace(settings, shares=on))
             audit(tx, Event(at=self._clock(), tenant=tenant, action="share_learning", detail={"on": int(on)}))
-        return True
+        self.relearn(tenant)
 
     def export(self, partition: Partition) -> dict[str, Any]:
         """The states of the tenant and the partition as they are kept: numbers only."""
@@ -370,7 +371,7 @@ class Learner:
         held = self._held.get(partition)
         if held is None or held.texts != texts:
             settings, prior = policy.loads_tenant(texts.get((policy.SETTINGS, None))), texts.get((self.profile, None))
-            first = self._beginning(settings) if prior is None else self._prior_in(prior)
+            first = self._beginning(settings, self.profile) if prior is None else self._prior_in(prior)
             held = _Held(
                 texts=texts,
                 settings=settings,
@@ -383,14 +384,16 @@ class Learner:
     def _prior_in(self, text: str | None) -> policy.Prior:
         return policy.loads_state(policy.Prior, text, self.names) or policy.Prior()
 
-    def _beginning(self, settings: policy.Tenant) -> policy.Prior:
+    def _beginning(self, settings: policy.Tenant, profile: str) -> policy.Prior:
         """Where a tenant's learning begins: as pretrained, or at the prior to start with unless it shares nothing."""
-        start = settings.start(self.profile, self.names) or (self._start if settings.shares else policy.Prior())
-        return replace(start, shares=settings.shares)
+        given = self._start if settings.shares and profile == self.profile else policy.Prior()
+        return replace(settings.start(profile, self.names) or given, shares=settings.shares)
 
-    def _put(self, tx: Tx, tenant: str, partition: Partition | None, state: policy.Prior | policy.Person) -> str:
+    def _put(
+        self, tx: Tx, tenant: str, partition: Partition | None, state: policy.Prior | policy.Person, profile: str = ""
+    ) -> str:
         text = policy.dumps_state(state, self.names)
-        records.put_policy(tx, tenant, partition, text, profile=self.profile)
+        records.put_policy(tx, tenant, partition, text, profile=profile or self.profile)
         return text
 
     def _settings(self, reader: StoreReader, tenant: str) -> policy.Tenant:

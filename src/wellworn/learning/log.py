@@ -78,35 +78,24 @@ class LearningLog:
         return pending or logged_recall(self.store, recall_id)
 
     def write(self, tx: Tx) -> Callable[[], None]:
-        """Write everything pending in a transaction; call the result once that is committed."""
-        return self.write_for(tx, None)[2]
+        """Write everything pending in a transaction; call the result once that is committed.
 
-    def write_for(self, tx: Tx, wanted: str | None) -> tuple[LoggedRecall | None, set[int], Callable[[], None]]:
-        """`write`; and first the recall with the id `wanted`, if it is in the log now, and its rows that still exist.
-
-        A recall must not bring back what was forgotten meanwhile. Recalls of a partition that is gone are not written
-        (except `wanted`), and recalls that showed an entry that is gone lose their query.
+        A recall must not bring back what was forgotten meanwhile. Recalls of a partition that is gone are not written,
+        and recalls that showed an entry that is gone lose their query.
         """
         with self._lock:
             recalls = [one for one in self._pending.values() if tx.tenant in (None, one.partition.tenant)]
-            new = {*self._of_new, wanted}
-        found, alive = None, set[int]()
+            new = {*self._of_new}
         if recalls:
-            partitions = list({recall.partition for recall in recalls if recall.id not in new})
-            heads = zip(partitions, tx.heads(partitions) if partitions else (), strict=True)
-            there = {partition for partition, head in heads if head is not None}
-            rows = {no for one in recalls for no in (one.nos if one.id == wanted else one.nos[: one.shown])}
-            alive = tx.alive([*rows])
+            partitions = list({recall.partition for recall in recalls})
+            there = {one for one, head in zip(partitions, tx.heads(partitions), strict=True) if head is not None}
+            alive = tx.alive([*{no for one in recalls for no in one.nos[: one.shown]}])
             written = [
                 recall if alive.issuperset(recall.nos[: recall.shown]) else replace(recall, query="")
                 for recall in recalls
                 if recall.partition in there or recall.id in new
             ]
             add_recalls(tx, written)
-            found = next((recall for recall in written if recall.id == wanted), None)
-        if found is None and wanted is not None:
-            found = logged_recall(tx, wanted)
-            alive = set() if found is None else tx.alive(found.nos)
 
         def committed() -> None:
             with self._lock:
@@ -114,7 +103,7 @@ class LearningLog:
                     self._of_new.discard(recall.id)
                     self._pending.pop(recall.id, None)
 
-        return found, alive, committed
+        return committed
 
     def forget(self, nos: Iterable[int]) -> None:
         """Remove the query of every pending recall that showed one of these rows, which are gone."""

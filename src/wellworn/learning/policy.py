@@ -10,20 +10,18 @@ States and a tenant's settings are kept as JSON text, every float exact:
 
     {"format": 1, "kind": "prior" | "person", "names": [feature, …], …the fields of the state}
 
-A ranker's `theta` is a list of numbers, the first of them the weight on the base score. Its `precision` is the lower
-half of the matrix, row by row, as little-endian float64 in base64. Evidence is [n, total, squares]. A state of an earlier
-release lacks features: they begin as in a fresh ranker. One with features that are unknown, of another format, or
-unreadable counts as none: the log rebuilds it.
+A ranker's `theta` is a list of numbers, the first of them the weight on the base score. Its `precision` is the matrix,
+row by row, as little-endian float64 in base64. Evidence is [n, total, squares]. A state of other features, of another
+format, or unreadable counts as none: the log rebuilds it.
 """
 
 from __future__ import annotations
 
 import base64
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from datetime import datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
@@ -34,7 +32,7 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import Partition, altered
 from wellworn.learning.guard import LEAST, NO_EVIDENCE, Z_AGREE, Evidence, Guard, auc, proven
-from wellworn.learning.ranker import Array, Example, Places, Ranker
+from wellworn.learning.ranker import Array, Example, Ranker
 from wellworn.learning.records import LoggedOutcome
 
 Level = Literal["base", "prior", "person"]
@@ -124,9 +122,8 @@ def advance(
     those who began before there was a prior do not stay behind those who came later.
     """
     width = example.features.shape[1]
-    if person is None:
-        person = Person(own=prior.person(width))
-    before, found, shared = person.level, None, person.shared
+    person = person or Person(own=prior.person(width))
+    before, found, shared, guard = person.level, None, person.shared, person.guard
     places = tuple(example.cited.nonzero()[0].tolist())
     most = len(places) > example.shown / 2
     same = person.same + 1 if most or places == person.places else 1
@@ -136,7 +133,9 @@ def advance(
         found = own, own - base
         if prior.ranker is not None:
             shared = shared.add(_predicted(prior.ranker, example) - base)
-    guard = person.guard.see(found, most=most)
+    elif most and not guard.trusted:
+        found = 0.0, 0.0  # chance: inverted feedback is of this kind
+    guard = guard.see(found) if found else guard
     person = altered(
         person,
         own=person.own.updated(example) if teaches else person.own,
@@ -224,31 +223,25 @@ def _fault(person: Person) -> str:
 
 @dataclass(kw_only=True)
 class Replay:
-    """A tenant's log learned from the start, by the same step that learned it as it came.
+    """A tenant's log learned from the start, by the same step that learned it as it came; each profile by itself.
 
-    Outcomes up to number `last` have been learned, or are not to be. `read` gives the outcomes after a number, in
-    order; `steps` may be called again for newer ones.
+    Outcomes up to number `last` have been learned, or are not to be. `beginning` gives the first prior of a profile.
     """
 
-    prior: Prior
-    read: Callable[[int], Iterable[tuple[LoggedOutcome, Example]]]
+    beginning: Callable[[str], Prior]
     last: int
-    people: dict[Partition, Person] = field(default_factory=dict)
-    _past: dict[Partition, list[Example]] = field(default_factory=dict)
+    priors: dict[str, Prior] = field(default_factory=dict)
+    people: dict[tuple[str, Partition], Person] = field(default_factory=dict)
+    _past: dict[tuple[str, Partition], list[Example]] = field(default_factory=dict)
 
-    def steps(self) -> Iterator[LoggedOutcome]:
-        """Learn what has not been learned yet, outcome by outcome."""
-        for outcome, example in self.read(self.last):
-            partition = outcome.recall.partition
-            past = self._past.setdefault(partition, [])
-            after = advance(self.prior, self.people.get(partition), example, past=past.copy, at=outcome.at)
+    def take(self, lessons: Iterable[tuple[LoggedOutcome, Example]]) -> None:
+        """Learn the outcomes that come next, in order."""
+        for outcome, example in lessons:
+            profile, who = outcome.recall.profile, (outcome.recall.profile, outcome.recall.partition)
+            past, prior = self._past.setdefault(who, []), self.priors.get(profile) or self.beginning(profile)
+            after = advance(prior, self.people.get(who), example, past=past.copy, at=outcome.at)
             past.append(example)
-            self.prior, self.people[partition], self.last = after.prior, after.person, outcome.no
-            yield outcome
-
-    def finish(self) -> None:
-        """Take the steps that are left."""
-        deque(self.steps(), maxlen=0)
+            self.priors[profile], self.people[who], self.last = after.prior, after.person, outcome.no
 
 
 # -- states and settings as text ---------------------------------------------------------------------------------------
@@ -256,18 +249,10 @@ class Replay:
 FORMAT = 1
 BUNDLED = {"dialogue": Path(__file__).with_name("dialogue.json")}
 """Priors that come with the package, by name; `python -m evals prior` makes them."""
-RENAMED = {"echo": "repeated"}
-"""Features that had another name in earlier releases."""
-SETTINGS = ""
-"""The profile under which a tenant's settings are kept: the empty one, because they hold for every profile."""
+SETTINGS = "(settings)"
+"""In the place of a profile, where a tenant's settings are kept: they hold for every profile."""
 
 S = TypeVar("S", Prior, Person)
-
-
-def places_of(old: Sequence[str], names: Sequence[str]) -> list[int] | None:
-    """Where features of a log or state of any release are among those of now; None if one is not."""
-    current = [RENAMED.get(name, name) for name in old]
-    return [names.index(name) for name in current] if {*current} <= {*names} else None
 
 
 def dumps_state(state: Prior | Person, names: Sequence[str]) -> str:
@@ -280,40 +265,25 @@ def loads_state(of: type[S], text: str | None, names: Sequence[str]) -> S | None
     """The state in this text; None when there is none of this kind for these features."""
     try:
         value = msgspec.json.decode(text or "")
-        places = places_of(value["names"], names)
-        if (value["format"], value["kind"]) != (FORMAT, of.__name__.lower()) or places is None:
+        if (value["format"], value["kind"], value["names"]) != (FORMAT, of.__name__.lower(), [*names]):
             return None
-        value.setdefault("guard", value)  # earlier releases wrote the guard's fields among the person's
         state = msgspec.convert(value, of, dec_hook=_to_array)
     except (msgspec.MsgspecError, KeyError, TypeError, ValueError):
         return None
     ranker = state.own if isinstance(state, Person) else state.ranker
-    if ranker is None:
-        return state
-    if ranker.width != len(places) or len(ranker.precision) != len(places) + 1:
-        return None
-    return altered(state, **{"own" if of is Person else "ranker": ranker.widened(places, len(names))})
+    fits = ranker is None or ranker.width + 1 == len(ranker.precision) == len(names) + 1
+    return state if fits else None
 
 
 def _of_array(array: Any) -> Any:
-    if array.ndim == 1:
-        return array.tolist()
-    return base64.b64encode(array[_lower(len(array))].astype("<f8").tobytes()).decode()
+    return array.tolist() if array.ndim == 1 else base64.b64encode(array.astype("<f8").tobytes()).decode()
 
 
 def _to_array(_: type, value: Any) -> Array:
     if isinstance(value, list):
         return np.array(value, dtype=np.float64)
-    half = np.frombuffer(base64.b64decode(value, validate=True), dtype="<f8")
-    size = int(np.sqrt(2 * len(half)))  # n (n + 1) / 2 numbers
-    array = np.zeros((size, size))
-    array[_lower(size)] = half
-    return array + np.tril(array, -1).T
-
-
-@lru_cache(maxsize=8)
-def _lower(size: int) -> tuple[Places, Places]:
-    return np.tril_indices(size)
+    numbers = np.frombuffer(base64.b64decode(value, validate=True), dtype="<f8").astype(np.float64)
+    return numbers.reshape(math.isqrt(len(numbers)), -1)  # ValueError where they are no square
 
 
 def read_prior(path: Path, names: Sequence[str]) -> Prior:
@@ -345,8 +315,6 @@ class Tenant:
     """Number of the last outcome before a reset: it and those before it teach no more."""
     starts: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By profile, the state of the prior that labelled pairs taught."""
-    format: int = FORMAT
-    kind: str = "tenant"
 
     def start(self, profile: str, names: Sequence[str]) -> Prior | None:
         """The pretrained prior of a profile; None when there is none for these features."""

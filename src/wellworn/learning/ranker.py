@@ -13,7 +13,7 @@ This module knows neither whose ranker it is nor whether it may serve.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Set
 
 import numpy as np
 import numpy.typing as npt
@@ -135,15 +135,6 @@ class Ranker:
     def finite(self) -> bool:
         """False when the state is damaged and must neither serve nor learn."""
         return bool(np.isfinite(self.theta).all() and np.isfinite(self.precision).all())
-
-    def widened(self, places: Sequence[int], width: int) -> Ranker:
-        """The same ranker for `width` features, of which its own are at these places."""
-        if [*places] == [*range(width)]:
-            return self
-        fresh, at = Ranker.fresh(width), np.array([0, *(place + 1 for place in places)])
-        theta, precision = fresh.theta, fresh.precision
-        theta[at], precision[np.ix_(at, at)] = self.theta, self.precision
-        return Ranker(theta=theta, precision=precision, steps=self.steps)
 
     def person(self) -> Ranker:
         """A person's ranker: starts at this prior, held there by `PERSON_START` recalls' worth of its curvature."""

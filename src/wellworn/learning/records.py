@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 from zlib import crc32
 
@@ -24,7 +25,7 @@ import numpy as np
 
 from wellworn.core.clock import EPOCH
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import StoreCorrupt, StoreError
+from wellworn.core.errors import StoreCorrupt
 from wellworn.core.values import Partition, filled
 from wellworn.store.port import Record, RecordFilter, StoreReader, Tx, Vector
 
@@ -70,6 +71,11 @@ class LoggedOutcome:
     value: dict[str, Any]
     at: datetime
 
+    @property
+    def cited(self) -> set[int]:
+        """The rows that it says were used."""
+        return {*self.value.get("nos", ())}
+
 
 # -- recalls -------------------------------------------------------------------------------------------------------
 
@@ -97,16 +103,8 @@ def last_recalls(reader: StoreReader, partition: Partition, *, limit: int) -> di
 
 def _record_of(recall: LoggedRecall) -> Record:
     """The words are the body; everything else is numbers, in the blob: a line of JSON, then rows, scores, features."""
-    rows, columns = len(recall.nos), len(recall.names)
     base = np.ascontiguousarray(recall.base, dtype="<f4")
     features = np.ascontiguousarray(recall.features, dtype="<f4")
-    if base.shape != (rows,) or features.shape != (rows, columns):
-        raise StoreError(
-            f"recall {recall.id!r} has {rows} rows and {columns} features, "
-            f"but base scores of shape {base.shape} and features of shape {features.shape}"
-        )
-    if not 0 <= recall.shown <= rows:
-        raise StoreError(f"recall {recall.id!r} cannot have shown {recall.shown} of {rows} rows")
     how = json.dumps([recall.profile, recall.level, recall.shown, recall.names])
     numbers = np.array(recall.nos, dtype="<i8").tobytes() + base.tobytes() + features.tobytes()
     return Record(
@@ -209,24 +207,12 @@ def cited_rows(reader: StoreReader, recall: LoggedRecall, *, kinds: Sequence[str
 
 
 def outcomes(
-    reader: StoreReader, tenant: str, *, partition: Partition | None = None, after: int = 0, limit: int = 1000
-) -> list[LoggedOutcome]:
-    """The outcome log of a tenant, or of one of its partitions, in order, after a number: one page."""
-    wanted = RecordFilter(kinds=[OUTCOME], tenant=tenant, partition=partition, order="oldest", limit=limit)
-    while page := reader.records(replace(wanted, after=after)):
-        if found := _with_recalls(reader, page):
-            return found
-        after = page[-1].no
-    return []
-
-
-def every_outcome(
     reader: StoreReader, tenant: str, partition: Partition | None = None, *, after: int = 0
 ) -> Iterator[LoggedOutcome]:
-    """Every outcome of a tenant, or of one of its partitions, in order."""
-    while page := outcomes(reader, tenant, partition=partition, after=after, limit=PAGE):
-        after = page[-1].no
-        yield from page
+    """Every outcome of a tenant, or of one of its partitions, after a number, in order."""
+    found = reader.every_record(RecordFilter(kinds=[OUTCOME], tenant=tenant, partition=partition, after=after))
+    while page := [*islice(found, PAGE)]:
+        yield from _with_recalls(reader, page)
 
 
 def recent_outcomes(reader: StoreReader, partition: Partition, *, most: int, after: int = 0) -> list[LoggedOutcome]:
@@ -265,9 +251,8 @@ def stored_policies(
     reader: StoreReader, partition: Partition, profiles: Sequence[str]
 ) -> dict[tuple[str, Partition | None], str]:
     """States of some profiles, of a partition and (None) of its tenant as a whole, as of one moment."""
-    profile_of = {_key(profile): profile for profile in profiles}
-    wanted = RecordFilter(kinds=[POLICY], keys=[*profile_of], partition=partition, of_tenant=True)
-    found = {(profile_of[record.key], record.partition): _state_in(record) for record in reader.records(wanted)}
+    wanted = RecordFilter(kinds=[POLICY], keys=profiles, partition=partition, of_tenant=True)
+    found = {(record.key, record.partition): _state_in(record) for record in reader.records(wanted)}
     return {key: state for key, state in found.items() if state is not None}
 
 
@@ -275,7 +260,7 @@ def stored_policy(
     reader: StoreReader, tenant: str, partition: Partition | None, *, profile: str = "default"
 ) -> str | None:
     """The state learned with a profile for a partition, or with None for the tenant as a whole."""
-    wanted = RecordFilter(kinds=[POLICY], keys=[_key(profile)], tenant=tenant, partition=partition)
+    wanted = RecordFilter(kinds=[POLICY], keys=[profile], tenant=tenant, partition=partition)
     found = reader.records(wanted if partition is not None else replace(wanted, of_tenant=True))
     return _state_in(found[0]) if found else None
 
@@ -291,7 +276,7 @@ def put_policy(tx: Tx, tenant: str, partition: Partition | None, state: str, *, 
         tenant=tenant,
         partition=partition,
         kind=POLICY,
-        key=_key(profile),
+        key=profile,
         body={"crc": crc32(state.encode())},
         blob=state.encode(),
         created_at=EPOCH,
@@ -300,22 +285,6 @@ def put_policy(tx: Tx, tenant: str, partition: Partition | None, state: str, *, 
     tx.put_records([record])
 
 
-def profiles(reader: StoreReader, tenant: str) -> list[str]:
-    """The profiles that a tenant's log was ranked by, or that have learned states."""
-    found = {one.recall.profile for one in every_outcome(reader, tenant)}
-    found |= {one.key.partition("/")[0] for one in reader.records(RecordFilter(kinds=[POLICY], tenant=tenant))}
-    return sorted(found - {_key("")})
-
-
-def drop_policies(tx: Tx, tenant: str, *, profile: str | None = None) -> int:
-    """Remove the states of a tenant and all its partitions, of one profile or of all; returns how many there were.
-
-    The log stays.
-    """
-    keys = None if profile is None else [_key(profile)]
-    return tx.drop_records(RecordFilter(kinds=[POLICY], tenant=tenant, keys=keys))
-
-
-def _key(profile: str) -> str:
-    """The profile '' holds the tenant's settings; a record needs a key."""
-    return profile or "(settings)"
+def drop_policies(tx: Tx, tenant: str) -> int:
+    """Remove the states and settings of a tenant and all its partitions; returns how many there were. The log stays."""
+    return tx.drop_records(RecordFilter(kinds=[POLICY], tenant=tenant))

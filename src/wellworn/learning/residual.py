@@ -14,15 +14,15 @@ The gradients are rank one. With e_i = ∂(Σ advantage · log p)/∂s_i and v =
 
 so q and v say all about a recall while its batch is open, and W is a sum of few outer products.
 
-`MatrixReranker` keeps the matrices of people for the profile `paper`, where they replace the linear correction, without
-prior and guard. With the paper's values that lowers recall; it is here to be compared with. The default loads none of it.
+In the profile `paper` the matrices replace the linear correction, without prior and guard. With the paper's values that
+lowers recall; it is here to be compared with. `MatrixReranker` learns them from the log when a process first serves a
+person, so nothing of them is stored. The default loads none of it.
 """
 
 from __future__ import annotations
 
-import base64
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -32,10 +32,9 @@ import numpy as np
 from wellworn.core.dataclass import dataclass
 from wellworn.core.hashes import hash64
 from wellworn.core.values import Partition
-from wellworn.learning.policy import Replay
 from wellworn.learning.ranker import Array, Flags, example_of
-from wellworn.learning.records import LoggedRecall, drop_policies, put_policy, stored_policy
-from wellworn.store.port import Store, StoreReader, Tx, Vector
+from wellworn.learning.records import LoggedRecall
+from wellworn.store.port import Store, Vector
 
 CANDIDATES, SHOWN = 20, 5  # K, M
 TAU, ETA, BASELINE, BATCH = 0.5, 1e-3, 0.5, 4
@@ -216,62 +215,24 @@ def paper_factors(residual: Residual, query: Vector, rows: Vector, recall_id: st
 
 
 class MatrixReranker:
-    """Keeps the matrices of people in a store, under the profile's name and `/matrices`."""
+    """Learns the matrices of people from what they cited."""
 
-    def __init__(self, store: Store, *, profile: str, embed: Callable[[str], Vector], width: int) -> None:
+    def __init__(self, store: Store, *, embed: Callable[[str], Vector], width: int) -> None:
         self._store = store
-        self._profile = f"{profile}/matrices"
         self._embed = embed
         self._width = width
 
-    def embed(self, query: str) -> Vector | None:
-        """The vector of a query; None when its words were forgotten."""
-        return self._embed(query) if query else None
-
-    def serving(self, partition: Partition, reader: StoreReader | None = None) -> Residual:
-        """A person's matrices; a start of their own where there is nothing usable of this width."""
-        text = stored_policy(reader or self._store, partition.tenant, partition, profile=self._profile)
-        try:
-            found = Residual.from_bytes(base64.b64decode(text or ""))
-            return found if found.width == self._width else self._fresh(partition)
-        except ValueError:
-            return self._fresh(partition)
-
-    def learn(self, tx: Tx, recall: LoggedRecall, query: Vector, cited: set[int]) -> None:
-        """Learn one outcome in its transaction."""
-        if recall.query:  # else its words were forgotten meanwhile
-            self._put(tx, recall.partition, self._learned(self.serving(recall.partition, tx), recall, query, cited))
-
-    def relearned(self, replay: Replay) -> dict[Partition, Residual]:
-        """Take the steps of a replay; the matrices after it."""
-        found: dict[Partition, Residual] = {}
-        for one in replay.steps():
-            partition, query = one.recall.partition, self.embed(one.recall.query)
-            if query is not None:
-                before = found.get(partition) or self._fresh(partition)
-                found[partition] = self._learned(before, one.recall, query, set(one.value.get("nos", ())))
-        return found
-
-    def put_all(self, tx: Tx, tenant: str, states: dict[Partition, Residual]) -> None:
-        """Replace the matrices of a tenant's people."""
-        drop_policies(tx, tenant, profile=self._profile)
-        for partition, state in states.items():
-            self._put(tx, partition, state)
-
-    def _learned(self, before: Residual, recall: LoggedRecall, query: Vector, cited: set[int]) -> Residual:
-        """After one more outcome, with what is left of its rows."""
-        vectors = {no: vector for no, (_, vector) in self._store.index_of(recall.nos).items() if vector is not None}
-        nos = [no for no in recall.nos if no in vectors]
-        example = example_of(recall, cited, set(nos))
-        if example is None or len(example.base) != len(nos) or len(query) != before.width:
-            return before
-        q, m = query.astype(np.float64), np.array([vectors[no] for no in nos], dtype=np.float64)
-        return before.updated(q, m, range(example.shown), example.cited)
-
-    def _fresh(self, partition: Partition) -> Residual:
+    def fresh(self, partition: Partition) -> Residual:
+        """A person's start, before any outcome."""
         who = f"{partition.tenant}\x1f{partition.layer}\x1f{partition.layer_id}"
         return Residual.fresh(self._width, seed=hash64(who) % 2**32)
 
-    def _put(self, tx: Tx, partition: Partition, state: Residual) -> None:
-        text = base64.b64encode(state.to_bytes()).decode("ascii")
-        put_policy(tx, partition.tenant, partition, text, profile=self._profile)
+    def learned(self, before: Residual, recall: LoggedRecall, cited: Set[int]) -> Residual:
+        """After one more outcome, with what is left of its words and rows."""
+        vectors = {no: vector for no, (_, vector) in self._store.index_of(recall.nos).items() if vector is not None}
+        nos = [no for no in recall.nos if no in vectors]
+        example = example_of(recall, cited, set(nos))
+        if not recall.query or example is None or len(example.base) != len(nos):
+            return before
+        q, m = (np.array(one, dtype=np.float64) for one in (self._embed(recall.query), [vectors[no] for no in nos]))
+        return before.updated(q, m, range(example.shown), example.cited)

@@ -24,6 +24,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from datetime import datetime
+from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -342,8 +343,8 @@ def _outcomes(
     store: StoreReader, tenant: str, partitions: frozenset[Partition], ids: Collection[str], after: int
 ) -> Iterator[Plain]:
     written: set[str] = set()
-    while page := records.outcomes(store, tenant, after=after, limit=PAGE):
-        after = page[-1].no
+    found = records.outcomes(store, tenant, after=after)
+    while page := [*islice(found, PAGE)]:
         entries = store.read(sorted({no for outcome in page for no in outcome.recall.nos}))
         id_of = {no: entry.id for no, entry in entries.items() if entry.id in ids}
         for outcome in page:

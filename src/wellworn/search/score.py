@@ -231,8 +231,6 @@ _SCALE_OF = {
     "newer": 2.0,  # share of the relevant candidates that are older; each counts exp(base - best base)
     "longer": 2.0,  # the same for shorter ones
     "habit": 4.0,  # how much more than others this person cites entries of its kind, source, speaker and tags
-    "entry": 0.0,  # … this entry: unused, because what answers one question need not answer others; in earlier logs
-    "thread": 0.0,  # … entries of its thread: likewise
 }
 """Fixed scales. The features were chosen by forward selection among 68 on held-out conversations (docs/learning.md)."""
 FEATURES = tuple(_SCALE_OF)
@@ -264,8 +262,8 @@ def features(
         habit = past.habits({name: bank.column(name, rows).tolist() for name in ("tags", *SHARED)})
     columns = (month, day, plain[rows], before, after, _coverage(view, *beside), view.meaning[rows], when)
     found = np.empty((len(rows), len(FEATURES)))
-    own = (nothing if habit is None else habit, nothing, nothing)
-    for place, column in enumerate((*columns, _session(view, base), recency, rare, helped, newer, longer, *own)):
+    own = (helped, newer, longer, nothing if habit is None else habit)
+    for place, column in enumerate((*columns, _session(view, base), recency, rare, *own)):
         found[:, place] = column
     found *= _SCALES
     return found
