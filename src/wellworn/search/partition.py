@@ -387,7 +387,9 @@ class PartitionIndex:
         if self.width and self.fetch is None:
             empty = bytes(4 * self.width)
             blob = b"".join(slim.vector or empty for slim in fresh)
-            self._vectors[place] = np.frombuffer(blob, dtype="<f4").reshape(len(fresh), self.width)
+            vectors = np.frombuffer(blob, dtype="<f4").reshape(len(fresh), self.width)
+            sound = np.isfinite(vectors).all(axis=1, keepdims=True)  # a damaged one would spoil every score
+            self._vectors[place] = np.where(sound, vectors, np.float32(0))
         self._row_of.update((slim.no, start + place) for place, slim in enumerate(fresh))
         self._size = end
 
