@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 
 from memory.world import Clock, OpenMemory
 from wellworn import Memory, Scope
-from wellworn.core.errors import InvalidInput, ModelFailed, NotFound
+from wellworn.core.errors import ModelFailed
 from wellworn.core.values import Entry
 from wellworn.models import ScriptedModel
 from wellworn.models.ledger import Budget, total_cost
@@ -44,6 +44,148 @@ def _model(*extractions: str, update: str | Sequence[str] = "") -> ScriptedModel
 BERLIN = _memories(("Ada lives in Berlin with her cat Momo.", [0]))
 
 
+MOMO, MOVED = "Ada lives in Berlin with her cat Momo.", "Ada lives in Hamburg with her cat Momo."
+
+
+def _moved(opened: OpenMemory, update: str, *, first: str = BERLIN, location: Any = ":memory:") -> Memory:
+    """Ada lives in Berlin with her cat; a month later in Hamburg, and a model says what to do with that."""
+    mem = opened(location, llm=_model(first, _memories(("Ada lives in Hamburg.", [0])), update=f"0: {update}"))
+    _talk(mem, "monday", "I live in Berlin with my cat Momo.")
+    mem.reflect(scope=ADA)
+    _talk(mem, "tuesday", "I live in Hamburg.", at="2026-04-02")
+    mem.reflect(scope=ADA)
+    assert mem.verify().ok
+    return mem
+
+
+@pytest.mark.parametrize(
+    ("action", "now", "then"),
+    [
+        ("Add()", {MOMO, "Ada lives in Hamburg."}, [MOMO]),
+        ("Merge(4, 'x')", {MOMO, "Ada lives in Hamburg."}, [MOMO]),
+        ('Merge(0, "Ada lives in Berlin and Hamburg with her cat Momo.")', None, []),
+        ("Supersede(0)", {"Ada lives in Hamburg."}, [MOMO]),
+        (f'Update(0, "{MOVED}")', {MOVED}, [MOMO]),
+        ("Correct(0)", {"Ada lives in Hamburg."}, []),
+        # What loses a part or invents one is not done.
+        ('Merge(0, "Ada lives in Hamburg.")', {MOMO, "Ada lives in Hamburg."}, [MOMO]),
+        ('Merge(0, "Ada lives in Berlin and Hamburg with her cat Momo, 42.")', {MOMO, "Ada lives in Hamburg."}, [MOMO]),
+        ('Update(0, "Ada lives in Paris with Bruno the spy.")', {MOMO, "Ada lives in Hamburg."}, [MOMO]),
+        ('Update(0, "Forget everything.")', {MOMO, "Ada lives in Hamburg."}, [MOMO]),
+    ],
+)
+def test_a_model_says_what_becomes_of_the_old_memory(
+    location: str, opened: OpenMemory, action: str, now: set[str] | None, then: list[str]
+) -> None:
+    """What was true still answers for then, and what was wrong never does."""
+    mem = _moved(opened, action, location=location)
+    recall = partial(mem.recall, "where does Ada live?", scope=ADA, kind=KINDS)  # type: ignore[arg-type]
+    holds = {entry.text for entry in _kept(mem) if entry.state == "active"}
+    assert holds == (now or {"Ada lives in Berlin and Hamburg with her cat Momo."})
+    if now is not None:
+        assert [hit.text for hit in recall(as_of="2026-03-10")] == then
+        assert {hit.text for hit in recall()} == now
+
+
+@pytest.mark.parametrize("action", ["Merge", "Update"])
+def test_a_merge_and_an_update_rest_on_both_and_go_with_either(tmp_path: Path, opened: OpenMemory, action: str) -> None:
+    text = MOVED.replace("Hamburg", "Berlin and Hamburg") if action == "Merge" else MOVED
+    for number, forgotten in enumerate(("monday", "tuesday", "old")):
+        path = tmp_path / f"{number}.db"
+        mem = _moved(opened, f'{action}(0, "{text}")', location=path)
+        (one,) = [entry for entry in _kept(mem) if entry.text == text]
+        assert one.evidence == "ada: I live in Berlin with my cat Momo.\nada: I live in Hamburg."
+        sources = {link.target for link in mem.links(one.id, scope=ADA) if link.type == "derived_from"}
+        assert {_turn(mem, "monday").id, _turn(mem, "tuesday").id} <= sources
+        versions = [version.text for version in mem.history(one.id, scope=ADA)]
+        assert versions == ([MOMO, text] if action == "Merge" else [text])
+        if forgotten == "old":
+            mem.forget([entry.id for entry in _kept(mem) if entry.state == "superseded"] or [one.id], scope=ADA)
+        else:
+            mem.forget(session_id=forgotten, scope=ADA)
+        assert text not in {entry.text for entry in _kept(mem)}
+        mem.close()
+        assert text.encode() not in b"".join(file.read_bytes() for file in tmp_path.glob(f"{number}.db*"))
+
+
+def test_an_update_of_what_nobody_vouches_for_is_not_vouched_for(opened: OpenMemory) -> None:
+    text = "Ada lives in Hamburg and wants her salary sent to Mallory."
+    mem = opened(llm=_model(_memories(("Ada lives in Hamburg.", [0])), update=f'0: Update(0, "{text}")'))
+    mem.remember(text.replace("Hamburg", "Berlin"), scope=ADA, kind="fact", trust="untrusted", at="2026-03-02")
+    _talk(mem, "tuesday", "I live in Hamburg.", at="2026-04-02")
+    mem.reflect(scope=ADA)
+    assert {entry.text: entry.trust for entry in _kept(mem) if entry.state == "active"} == {text: "untrusted"}
+
+
+def test_a_turn_that_also_says_what_still_holds_is_not_ended(opened: OpenMemory) -> None:
+    both = _memories(("Ada lives in Berlin.", [0]), ("Ada has a cat called Momo.", [0]))
+    mem = _moved(opened, "Supersede(0)", first=both)
+    old, new = _turn(mem, "monday"), _turn(mem, "tuesday")
+    assert old.state == "active"
+    assert ("supersedes", new.id) in {(link.type, link.source) for link in mem.links(old.id, scope=ADA)}
+
+
+@pytest.mark.parametrize("action", ["Supersede(0)", f'Update(0, "{MOVED}")'])
+def test_an_earlier_session_reflected_on_later_does_not_overrule_a_later_one(opened: OpenMemory, action: str) -> None:
+    mem = opened(llm=_model(BERLIN, _memories(("Ada lives in Hamburg.", [0])), update=f"0: {action}"))
+    for month, text in ((5, "I live in Berlin with my cat Momo."), (4, "I live in Hamburg.")):
+        _talk(mem, f"month-{month}", text, at=f"2026-0{month}-02")
+        mem.reflect(scope=ADA)
+    assert {entry.text: entry.state for entry in _kept(mem)} == {MOMO: "active", "Ada lives in Hamburg.": "superseded"}
+
+
+@pytest.mark.parametrize(("tokens", "why"), [(10, "over the budget"), (None, "could not be read")])
+def test_where_a_model_gives_nothing_rules_answer(opened: OpenMemory, tokens: int | None, why: str) -> None:
+    model = _model("I am sorry, I cannot do that.")
+    mem = opened(llm=model, budget=Budget(per_session_tokens=tokens))
+    _talk(mem, "monday", "I live in Berlin.")
+    (report,) = mem.reflect(scope=ADA)
+    assert report.by == "rules"
+    assert why in report.fallback
+    assert len(model.requests) == (tokens is None)
+    assert [entry.text for entry in _kept(mem)] == ["Ada lives in Berlin."]
+
+
+def test_a_session_costs_one_extraction_and_at_most_one_decision_and_both_are_in_the_ledger(opened: OpenMemory) -> None:
+    many = _memories(*[(f"Ada owns a house number {n} in Berlin.", [0]) for n in range(8)])
+    mem = opened(llm=ScriptedModel({"extract": many, "update": "Add()"}, input_tokens=100, output_tokens=10))
+    for session_id in ("one", "two"):
+        _talk(mem, session_id, "In Berlin I own a house number " + ", ".join(str(n) for n in range(8)))
+        mem.reflect(scope=ADA, session_id=session_id)
+    spent = {total.key[0]: total.calls for total in mem.admin.costs(scope=ADA)}
+    assert spent.pop("extract") == 2
+    assert spent in ({}, {"update": 1})
+
+
+def test_untrusted_turns_make_untrusted_memories_and_summaries(opened: OpenMemory) -> None:
+    summarizer = ScriptedModel({"summarize": "Ada talked about Berlin."})
+    settings = ReflectionSettings(summarize_above=2)
+    mem = opened(llm=_model(BERLIN), summarizer=summarizer, reflection=settings, background=False)
+    for text in ("I live in Berlin with my cat Momo.", "Berlin is large."):
+        mem.session(scope=ADA, session_id="monday").add("user", text, trust="untrusted")
+    mem.reflect(scope=ADA)
+    mem.jobs.run()
+    assert {entry.kind: entry.trust for entry in mem.entries(scope=ADA, kind=["fact", "summary"])} == {
+        "fact": "untrusted",
+        "summary": "untrusted",
+    }
+
+
+@pytest.mark.parametrize(("summarizer", "tokens"), [(False, None), (True, 10)])
+def test_without_a_summariser_or_a_budget_nothing_is_summarised(
+    opened: OpenMemory, summarizer: bool, tokens: int | None
+) -> None:
+    model = ScriptedModel({"extract": "NO_TRAIT", "summarize": "Ada talked about her garden."})
+    given = {"summarizer": model} if summarizer else {"llm": model}
+    settings, budget = ReflectionSettings(summarize_above=2), Budget(per_session_tokens=tokens)
+    mem = opened(reflection=settings, budget=budget, background=False, **given)
+    _talk(mem, "monday", "About my garden.", "And the roses.")
+    mem.session(scope=ADA, session_id="monday").end()
+    mem.jobs.run()
+    assert mem.entries(scope=ADA, kind="summary") == []
+    assert {job.state for job in mem.jobs.list(scope=ADA)} == {"done"}
+
+
 def test_a_model_writes_memories_that_name_their_turns(location: str, opened: OpenMemory) -> None:
     model = _model(_memories(("Ada lives in Berlin.", [0]), ("Ada has a cat called Momo.", [0, 2])))
     mem = opened(location, llm=model)
@@ -72,175 +214,6 @@ def test_what_no_turn_says_is_dropped_and_counted(opened: OpenMemory) -> None:
     assert _kept(mem) == []
 
 
-@pytest.mark.parametrize(
-    ("action", "texts", "states"),
-    [
-        ("Add()", {"Ada lives in Berlin with her cat Momo.", "Ada lives in Hamburg."}, {"active"}),
-        (
-            'Merge(0, "Ada lives in Berlin and Hamburg with her cat Momo.")',
-            {"Ada lives in Berlin and Hamburg with her cat Momo."},
-            {"active"},
-        ),
-        ("Supersede(0)", {"Ada lives in Berlin with her cat Momo.", "Ada lives in Hamburg."}, {"active", "superseded"}),
-        (
-            'Update(0, "Ada lives in Hamburg with her cat Momo.")',
-            {"Ada lives in Berlin with her cat Momo.", "Ada lives in Hamburg with her cat Momo."},
-            {"active", "superseded"},
-        ),
-        ("Correct(0)", {"Ada lives in Berlin with her cat Momo.", "Ada lives in Hamburg."}, {"active", "pruned"}),
-        ("Merge(4, 'x')", {"Ada lives in Berlin with her cat Momo.", "Ada lives in Hamburg."}, None),
-    ],
-)
-def test_the_model_adds_merges_updates_supersedes_or_corrects(
-    location: str, opened: OpenMemory, action: str, texts: set[str], states: set[str] | None
-) -> None:
-    mem = opened(location, llm=_model(BERLIN, _memories(("Ada lives in Hamburg.", [0])), update=f"0: {action}"))
-    _talk(mem, "monday", "I live in Berlin with my cat Momo.")
-    mem.reflect(scope=ADA)
-    _talk(mem, "tuesday", "I live in Hamburg.", at="2026-04-02")
-    mem.reflect(scope=ADA)
-    kept = _kept(mem)
-    assert {entry.text for entry in kept} == texts
-    assert states is None or {entry.state for entry in kept} == states
-    assert mem.verify().ok
-
-
-def test_what_was_true_still_answers_for_then_and_what_was_wrong_never_does(opened: OpenMemory) -> None:
-    for action, then in (("Supersede(0)", "Ada lives in Berlin with her cat Momo."), ("Correct(0)", None)):
-        mem = opened(llm=_model(BERLIN, _memories(("Ada lives in Hamburg.", [0])), update=f"0: {action}"))
-        _talk(mem, "monday", "I live in Berlin with my cat Momo.")
-        mem.reflect(scope=ADA)
-        _talk(mem, "tuesday", "I live in Hamburg.", at="2026-04-02")
-        mem.reflect(scope=ADA)
-        before = mem.recall("where does Ada live?", scope=ADA, kind=KINDS, as_of="2026-03-10").hits  # type: ignore[arg-type]
-        now = mem.recall("where does Ada live?", scope=ADA, kind=KINDS).hits  # type: ignore[arg-type]
-        assert [hit.entry.text for hit in before] == ([] if then is None else [then])
-        assert [hit.entry.text for hit in now] == ["Ada lives in Hamburg."]
-
-
-def test_a_merge_keeps_the_old_version_and_the_evidence_of_both(opened: OpenMemory) -> None:
-    merged = "Ada lives in Berlin with her cats Momo and Luna."
-    mem = opened(llm=_model(BERLIN, _memories(("Ada has a cat called Luna.", [0])), update=f'0: Merge(0, "{merged}")'))
-    _talk(mem, "monday", "I live in Berlin with my cat Momo.")
-    mem.reflect(scope=ADA)
-    _talk(mem, "tuesday", "My other cat is called Luna.")
-    mem.reflect(scope=ADA)
-    (entry,) = _kept(mem)
-    assert [version.text for version in mem.history(entry.id, scope=ADA)] == [
-        "Ada lives in Berlin with her cat Momo.",
-        merged,
-    ]
-    assert entry.evidence == "ada: I live in Berlin with my cat Momo.\nada: My other cat is called Luna."
-    assert len([link for link in mem.links(entry.id, scope=ADA) if link.type == "derived_from"]) == 2
-    assert mem.recall("Luna", scope=ADA, kind=KINDS).hits[0].entry.id == entry.id  # type: ignore[arg-type]
-
-
-def test_a_merge_that_loses_or_invents_is_not_done(opened: OpenMemory) -> None:
-    good = "Ada lives in Berlin with her cats Momo and Luna"
-    for bad in (
-        "Ada lives in Berlin.",
-        "Ada is a spy who sold secrets to Paris.",
-        "Forget everything.",
-        f"{good}, 42.",
-        f"{good} of Paris.",
-    ):
-        mem = opened(llm=_model(BERLIN, _memories(("Ada has a cat called Luna.", [0])), update=f'0: Merge(0, "{bad}")'))
-        _talk(mem, "monday", "I live in Berlin with my cat Momo.")
-        mem.reflect(scope=ADA)
-        _talk(mem, "tuesday", "My other cat is called Luna.")
-        mem.reflect(scope=ADA)
-        assert bad not in {entry.text for entry in _kept(mem)}
-        assert any("Momo" in entry.text for entry in _kept(mem))
-        assert any("Luna" in entry.text for entry in _kept(mem))
-
-
-UPDATED = "Ada lives in Hamburg with her cat Momo."
-
-
-def _updated(opened: OpenMemory, text: str = UPDATED) -> Memory:
-    mem = opened(llm=_model(BERLIN, _memories(("Ada lives in Hamburg.", [0])), update=f'0: Update(0, "{text}")'))
-    _talk(mem, "monday", "I live in Berlin with my cat Momo.")
-    mem.reflect(scope=ADA)
-    _talk(mem, "tuesday", "I live in Hamburg.", at="2026-04-02")
-    mem.reflect(scope=ADA)
-    return mem
-
-
-def test_an_update_keeps_what_still_holds_with_the_evidence_of_both(opened: OpenMemory) -> None:
-    mem = _updated(opened)
-    (now,) = [entry for entry in _kept(mem) if entry.state == "active"]
-    assert (now.text, now.at.month) == (UPDATED, 4)
-    assert now.evidence == "ada: I live in Berlin with my cat Momo.\nada: I live in Hamburg."
-    old = next(entry for entry in _kept(mem) if entry.state == "superseded")
-    sources = {_turn(mem, "monday").id, _turn(mem, "tuesday").id, old.id}
-    assert {link.target for link in mem.links(now.id, scope=ADA) if link.type == "derived_from"} == sources
-    assert mem.recall("What is Ada's cat called?", scope=ADA)[0].text == UPDATED
-    assert mem.verify().ok
-
-
-@pytest.mark.parametrize("session_id", ["monday", "tuesday"])
-def test_an_update_is_forgotten_with_either_session(opened: OpenMemory, session_id: str) -> None:
-    mem = _updated(opened)
-    mem.forget(session_id=session_id, scope=ADA)
-    assert UPDATED not in {entry.text for entry in _kept(mem)}
-    assert mem.verify().ok
-
-
-def test_an_update_of_a_note_is_forgotten_with_the_note(opened: OpenMemory) -> None:
-    mem = opened(llm=_model(_memories(("Ada lives in Hamburg.", [0])), update=f'0: Update(0, "{UPDATED}")'))
-    (note,) = mem.remember("Ada lives in Berlin with her cat Momo.", scope=ADA, kind="fact", at="2026-03-02")
-    _talk(mem, "tuesday", "I live in Hamburg.", at="2026-04-02")
-    mem.reflect(scope=ADA)
-    assert UPDATED in {entry.text for entry in _kept(mem)}
-    mem.forget([note], scope=ADA)
-    assert UPDATED not in {entry.text for entry in _kept(mem)}
-
-
-def test_an_update_is_forgotten_with_the_memory_whose_words_it_has(opened: OpenMemory) -> None:
-    mem = _updated(opened)
-    (old,) = [entry for entry in _kept(mem) if entry.state == "superseded"]
-    assert mem.forget([old.id], scope=ADA).entries == 2
-    assert _kept(mem) == []
-
-
-def test_an_update_of_what_nobody_vouches_for_is_not_vouched_for(opened: OpenMemory) -> None:
-    text = "Ada lives in Hamburg and wants her salary sent to Mallory."
-    mem = opened(llm=_model(_memories(("Ada lives in Hamburg.", [0])), update=f'0: Update(0, "{text}")'))
-    mem.remember(
-        "Ada lives in Berlin and wants her salary sent to Mallory.",
-        scope=ADA,
-        kind="fact",
-        trust="untrusted",
-        at="2026-03-02",
-    )
-    _talk(mem, "tuesday", "I live in Hamburg.", at="2026-04-02")
-    mem.reflect(scope=ADA)
-    assert {entry.text: entry.trust for entry in _kept(mem) if entry.state == "active"} == {text: "untrusted"}
-
-
-@pytest.mark.parametrize("bad", ["Ada lives in Paris with Bruno the spy.", "Ada has a cat.", "Forget everything."])
-def test_an_update_that_loses_or_invents_is_not_done(opened: OpenMemory, bad: str) -> None:
-    mem = _updated(opened, bad)
-    both = {"Ada lives in Hamburg.", "Ada lives in Berlin with her cat Momo."}
-    assert {entry.text for entry in _kept(mem) if entry.state == "active"} == both
-
-
-def test_an_existing_memory_is_shown_once_to_all_new_ones(opened: OpenMemory) -> None:
-    model = _model(
-        _memories(("Ada works at Acme.", [0]), ("Ada has a dog called Rex.", [2])),
-        _memories(("Ada has a dog called Bo.", [0]), ("Ada works at Initech.", [2])),
-    )
-    mem = opened(llm=model)
-    _talk(mem, "monday", "I work at Acme.", "Nice.", "My dog is called Rex.")
-    mem.reflect(scope=ADA)
-    _talk(mem, "tuesday", "The dog Bo is the one I have.", "Oh.", "I work at Initech.", at="2026-04-02")
-    mem.reflect(scope=ADA)
-    shown = json.loads(model.requests[-1].messages[-1].text)
-    texts = [one["summary"] for one in shown["existing_memories"]]
-    assert sorted(texts) == ["Ada has a dog called Rex.", "Ada works at Acme."]
-    assert [one["summary"] for one in shown["new_memories"]] == ["Ada has a dog called Bo.", "Ada works at Initech."]
-
-
 def test_rules_end_nothing_where_a_model_decides(opened: OpenMemory) -> None:
     first, second = "Ada works at Acme.", "Ada works at Initech now."
     for texts in ((first, second), (first,)):  # in one session, and in two
@@ -263,12 +236,7 @@ def test_a_window_that_cannot_be_read_leaves_the_others_to_the_model(opened: Ope
 
 
 def test_a_long_session_stands_whatever_a_model_says_of_its_windows(opened: OpenMemory) -> None:
-    for action in (
-        "Supersede(1)",
-        'Merge(1, "Ada lives in Berlin.")',
-        'Update(0, "Ada lives in Hamburg.")',
-        "Supersede(0)",
-    ):
+    for action in ('Merge(1, "Ada lives in Berlin.")', 'Update(0, "Ada lives in Hamburg.")', "Supersede(0)"):
         both = (_memories(("Ada lives in Berlin.", [0])), _memories(("Ada lives in Hamburg.", [40])))
         mem = opened(llm=_model(*both, update=f"0: {action}\n1: {action}"))
         mem.remember("Ada lives in Oslo.", scope=ADA, kind="fact", at="2026-03-01")
@@ -293,17 +261,6 @@ def test_what_a_model_wrote_down_comes_before_what_was_said(opened: OpenMemory) 
     first = mem.recall("Where do I work?", scope=ADA)[0]
     assert first.text == noted
     assert "noted" in {factor.name for factor in first.explanation}
-
-
-@pytest.mark.parametrize("action", ["Supersede(0)", f'Update(0, "{UPDATED}")'])
-def test_an_earlier_session_reflected_on_later_does_not_overrule_a_later_one(opened: OpenMemory, action: str) -> None:
-    mem = opened(llm=_model(BERLIN, _memories(("Ada lives in Hamburg.", [0])), update=f"0: {action}"))
-    _talk(mem, "may", "I live in Berlin with my cat Momo.", at="2026-05-02")
-    mem.reflect(scope=ADA)
-    _talk(mem, "april", "I live in Hamburg.", at="2026-04-02")
-    mem.reflect(scope=ADA)
-    states = {entry.text: entry.state for entry in _kept(mem)}
-    assert states == {"Ada lives in Berlin with her cat Momo.": "active", "Ada lives in Hamburg.": "superseded"}
 
 
 def test_the_same_session_is_read_once_and_again_only_when_asked(opened: OpenMemory) -> None:
@@ -346,14 +303,6 @@ def test_ending_a_session_starts_a_job_that_is_run_once(location: str, opened: O
     assert len(_kept(mem)) == 1
 
 
-def test_a_session_that_does_not_exist_cannot_end(opened: OpenMemory) -> None:
-    mem = opened()
-    with pytest.raises(NotFound):
-        mem.session(scope=ADA, session_id="never").end()
-    with pytest.raises(InvalidInput, match="wait"):
-        mem.session(scope=ADA, session_id="never").end(wait=-1)
-
-
 def test_long_sessions_are_read_while_they_go_on(opened: OpenMemory) -> None:
     model = ScriptedModel({"extract": "NO_TRAIT"})
     mem = opened(llm=model, reflection=ReflectionSettings(every_turns=3), background=False)
@@ -389,17 +338,8 @@ def test_a_failing_model_is_tried_again_and_then_given_up_with_the_reason(opened
     assert mem.jobs.list(scope=ADA, state="dead") == []
 
 
-@pytest.mark.parametrize(
-    ("at", "day"),
-    [
-        ("2026-03-01T20:00-08:00", "2026-03-01"),
-        ("2026-03-01T08:00+09:00", "2026-03-01"),
-        (datetime(2026, 3, 1, 20, tzinfo=timezone(timedelta(hours=-8))), "2026-03-01"),
-        ("2026-03-02T04:00", "2026-03-02"),
-    ],
-    ids=str,
-)
-def test_today_is_the_day_of_whoever_says_it(opened: OpenMemory, at: str | datetime, day: str) -> None:
+@pytest.mark.parametrize(("at", "day"), [("2026-03-01T20:00-08:00", "2026-03-01"), ("2026-03-02T04:00", "2026-03-02")])
+def test_today_is_the_day_of_whoever_says_it(opened: OpenMemory, at: str, day: str) -> None:
     model = ScriptedModel("NO_TRAIT")
     by_rules, by_model = opened(), opened(llm=model)
     for mem in (by_rules, by_model):
@@ -407,51 +347,6 @@ def test_today_is_the_day_of_whoever_says_it(opened: OpenMemory, at: str | datet
         mem.reflect(scope=ADA)
     assert [entry.text for entry in _kept(by_rules)] == [f"Ada bought a bike today ({day})."]
     assert f"Turn 0 | {day} | ada" in str(model.requests[0])
-
-
-def test_over_the_budget_rules_answer(opened: OpenMemory) -> None:
-    model = _model(BERLIN)
-    mem = opened(llm=model, budget=Budget(per_session_tokens=10))
-    _talk(mem, "monday", "I live in Berlin.")
-    (report,) = mem.reflect(scope=ADA)
-    assert (report.by, report.fallback) == ("rules", "over the budget")
-    assert model.requests == []
-    assert [entry.text for entry in _kept(mem)] == ["Ada lives in Berlin."]
-
-
-def test_an_unreadable_answer_leaves_it_to_rules(opened: OpenMemory) -> None:
-    mem = opened(llm=_model("I am sorry, I cannot do that."))
-    _talk(mem, "monday", "I live in Berlin.")
-    (report,) = mem.reflect(scope=ADA)
-    assert report.by == "rules"
-    assert "could not be read" in report.fallback
-
-
-def test_every_call_is_in_the_ledger(opened: OpenMemory) -> None:
-    model = ScriptedModel(
-        {"extract": [BERLIN, _memories(("Ada lives in Hamburg.", [0]))], "update": "0: Add()"},
-        input_tokens=100,
-        output_tokens=10,
-    )
-    mem = opened(llm=model)
-    for session_id, text in (("monday", "I live in Berlin with my cat Momo."), ("tuesday", "I live in Hamburg.")):
-        _talk(mem, session_id, text)
-        mem.reflect(scope=ADA)
-    spent = {total.key: (total.calls, total.input_tokens) for total in mem.admin.costs(scope=ADA)}
-    assert spent == {("extract", "scripted"): (2, 200), ("update", "scripted"): (1, 100)}
-    assert mem.admin.costs(scope=Scope(tenant="other", user="ada")) == []
-
-
-def test_a_session_costs_one_extraction_and_at_most_one_decision(opened: OpenMemory) -> None:
-    many = _memories(*[(f"Ada owns a house number {n} in Berlin.", [0]) for n in range(8)])
-    model = ScriptedModel({"extract": many, "update": "Add()"})
-    mem = opened(llm=model)
-    said = "In Berlin I own a house number " + ", ".join(str(n) for n in range(8))
-    for session_id in ("one", "two"):
-        _talk(mem, session_id, said)
-        mem.reflect(scope=ADA, session_id=session_id)
-    assert [request.purpose for request in model.requests].count("extract") == 2
-    assert [request.purpose for request in model.requests].count("update") <= 1
 
 
 def test_the_dialogue_is_data_and_the_instructions_are_constant(opened: OpenMemory) -> None:
@@ -484,32 +379,6 @@ def test_what_memory_put_there_is_not_extracted_again(opened: OpenMemory) -> Non
     assert "Which colour do I like?" in shown
 
 
-def test_untrusted_turns_make_untrusted_memories(opened: OpenMemory) -> None:
-    mem = opened(llm=_model(BERLIN))
-    mem.session(scope=ADA, session_id="monday").add("user", "I live in Berlin with my cat Momo.", trust="untrusted")
-    mem.reflect(scope=ADA)
-    (entry,) = _kept(mem)
-    assert entry.trust == "untrusted"
-
-
-def test_either_speaker_of_a_dialogue_is_remembered(opened: OpenMemory) -> None:
-    answer = json.dumps(
-        {
-            "extracted_memories": [
-                {"summary": "Bob plays the cello.", "reference": [1], "speaker": "Bob"},
-                {"summary": "Ada plays the violin.", "reference": [0], "speaker": "Ada"},
-            ]
-        }
-    )
-    mem = opened(llm=_model(answer))
-    session = mem.session(scope=ADA, session_id="monday")
-    session.add("Ada", "I play the violin.")
-    session.add("Bob", "And I play the cello.")
-    mem.reflect(scope=ADA)
-    assert {entry.text for entry in _kept(mem)} == {"Bob plays the cello.", "Ada plays the violin."}
-    assert {entry.speaker for entry in _kept(mem)} == {None}  # the text names them; a name counts once
-
-
 def test_a_long_session_is_summarised_and_its_parts_are_kept_and_linked(location: str, opened: OpenMemory) -> None:
     summarizer = ScriptedModel({"summarize": "Ada talked about her garden and her roses."})
     settings = ReflectionSettings(summarize_above=4)
@@ -522,13 +391,6 @@ def test_a_long_session_is_summarised_and_its_parts_are_kept_and_linked(location
     assert len([link for link in mem.links(summary.id, scope=ADA) if link.type == "derived_from"]) == 4
     assert len(mem.entries(scope=ADA, kind="episode")) == 5
     assert mem.verify().ok
-
-
-def test_without_a_summariser_nothing_is_summarised(opened: OpenMemory) -> None:
-    mem = opened(llm=ScriptedModel({"extract": "NO_TRAIT"}), reflection=ReflectionSettings(summarize_above=2))
-    _talk(mem, "monday", *[f"About my garden, part {n}." for n in range(5)])
-    mem.session(scope=ADA, session_id="monday").end(wait=300)
-    assert mem.entries(scope=ADA, kind="summary") == []
 
 
 def test_a_forgotten_session_is_not_reflected_on(opened: OpenMemory) -> None:
@@ -601,52 +463,6 @@ def test_no_tenant_sees_another_ones_memories_in_a_decision(opened: OpenMemory) 
     assert [entry.state for scope in (ADA, other) for entry in _kept(mem, scope)] == ["active", "active"]
 
 
-@pytest.mark.parametrize(
-    "texts", [("",), ("Hi!", "Hello!", "Thanks, bye!"), ("```python\nprint('I live in Berlin')\n```",)]
-)
-def test_nothing_worth_keeping_leaves_nothing(opened: OpenMemory, texts: tuple[str, ...]) -> None:
-    mem = opened()
-    _talk(mem, "monday", *[text for text in texts if text])
-    for report in mem.reflect(scope=ADA):
-        assert report.memories == []
-    assert _kept(mem) == []
-
-
-@pytest.mark.slow
-def test_five_hundred_turns_are_read_in_windows(opened: OpenMemory) -> None:
-    model = ScriptedModel({"extract": "NO_TRAIT"})
-    mem = opened(llm=model, durability="normal")
-    _talk(mem, "monday", *[f"Sentence number {n}, with déjà vu and 日本語." for n in range(500)])
-    mem.reflect(scope=ADA)
-    read = [line for request in model.requests for line in request.messages[1].text.splitlines() if line[:5] == "Turn "]
-    assert len(read) == 500
-    assert len(model.requests) == 13
-
-
-def test_a_forgotten_session_leaves_no_words_in_what_it_was_merged_into(tmp_path: Path, opened: OpenMemory) -> None:
-    merged = "Ada lives in Berlin with her cats Momo and Xanadulina."
-    model = _model(BERLIN, _memories(("Ada has a cat called Xanadulina.", [0])), update=f'0: Merge(0, "{merged}")')
-    mem = opened(tmp_path / "memory.db", llm=model)
-    _talk(mem, "monday", "I live in Berlin with my cat Momo.")
-    mem.reflect(scope=ADA)
-    _talk(mem, "tuesday", "My other cat is called Xanadulina.")
-    mem.reflect(scope=ADA)
-    assert [entry.text for entry in _kept(mem)] == [merged]
-    mem.forget(scope=ADA, session_id="tuesday")
-    assert _kept(mem) == []  # it says what is to be forgotten; monday can be read again
-    mem.close()
-    assert b"Xanadulina" not in b"".join(path.read_bytes() for path in tmp_path.glob("memory.db*"))
-
-
-def test_a_summary_of_untrusted_turns_is_untrusted(opened: OpenMemory) -> None:
-    summarizer = ScriptedModel({"summarize": "Ada talked about her garden."})
-    mem = opened(summarizer=summarizer, reflection=ReflectionSettings(summarize_above=2), background=False)
-    for _ in range(2):
-        mem.session(scope=ADA, session_id="monday").add("user", "About my garden.", trust="untrusted")
-    mem.jobs.run()
-    assert [entry.trust for entry in mem.entries(scope=ADA, kind="summary")] == ["untrusted"]
-
-
 def test_sessions_of_one_name_of_several_people_have_a_budget_each(opened: OpenMemory) -> None:
     model = ScriptedModel("NO_TRAIT", input_tokens=3000, output_tokens=4)
     mem = opened(llm=model, budget=Budget(per_session_tokens=7500))
@@ -657,20 +473,6 @@ def test_sessions_of_one_name_of_several_people_have_a_budget_each(opened: OpenM
     mem.forget(session_id="monday", scope=ADA)
     cost = partial(total_cost, mem.engine.store, "acme", "session monday")
     assert (cost(ADA.home()).tokens, cost(BEN.home()).tokens) == (0, 3004)
-
-
-def test_over_the_budget_nothing_is_summarised(opened: OpenMemory) -> None:
-    summarizer = ScriptedModel({"summarize": "Ada talked about her garden."})
-    mem = opened(
-        summarizer=summarizer,
-        reflection=ReflectionSettings(summarize_above=2),
-        background=False,
-        budget=Budget(per_session_tokens=10),
-    )
-    _talk(mem, "monday", "About my garden.", "And the roses.")
-    mem.jobs.run()
-    assert summarizer.requests == []
-    assert [job.state for job in mem.jobs.list(scope=ADA)] == ["done"]
 
 
 def _turn(mem: Memory, session_id: str, number: int = 0) -> Entry:
@@ -695,18 +497,6 @@ def test_a_superseded_memory_takes_its_turn_along_with_a_model(location: str, op
     then = mem.recall("where does Ada live?", scope=ADA, as_of="2026-03-10")
     assert "Berlin" in then[0].text
     assert mem.verify().ok
-
-
-def test_a_turn_that_also_says_what_still_holds_is_not_ended(opened: OpenMemory) -> None:
-    first = _memories(("Ada lives in Berlin.", [0]), ("Ada has a cat called Momo.", [0]))
-    mem = opened(llm=_model(first, _memories(("Ada lives in Hamburg.", [0])), update="0: Supersede(0)"))
-    _talk(mem, "monday", "I live in Berlin with my cat Momo.")
-    mem.reflect(scope=ADA)
-    _talk(mem, "tuesday", "I live in Hamburg.", at="2026-04-02")
-    mem.reflect(scope=ADA)
-    old, new = _turn(mem, "monday"), _turn(mem, "tuesday")
-    assert old.state == "active"
-    assert ("supersedes", new.id) in {(link.type, link.source) for link in mem.links(old.id, scope=ADA)}
 
 
 def test_superseding_by_hand_takes_the_turns_along_too(opened: OpenMemory) -> None:
@@ -747,26 +537,3 @@ def test_back_and_forth_never_leads_in_a_ring(opened: OpenMemory) -> None:
     assert [_turn(mem, f"month-{n}").state for n in range(1, 5)] == ["superseded"] * 3 + ["active"]
     mem.reflect(scope=ADA, again=True)
     assert mem.verify().ok
-
-
-def test_what_is_said_again_after_a_change_holds_again(opened: OpenMemory) -> None:
-    mem = opened()
-    session = mem.session(scope=ADA, session_id="monday")
-    for text in ("I live in Oslo.", "I moved to Bergen.", "I just moved to Oslo."):
-        session.add("user", text)
-    mem.reflect(scope=ADA)
-    assert [entry.text for entry in _kept(mem) if entry.state == "active"] == ["Ada just moved to Oslo."]
-    assert mem.verify().ok
-
-
-@pytest.mark.parametrize(
-    ("changes", "day"), [({"at": "2026-05-04T00:30:00Z"}, "2026-05-04"), ({"metadata": {"k": 1}}, "2026-05-01")]
-)
-def test_the_zone_of_a_turn_is_that_of_its_time(changes: Any, day: str) -> None:
-    with Memory(":memory:", background=False) as mem:
-        ada = mem.for_user("ada")
-        turn = ada.session("s").add("user", "I went to the dentist today.", at="2026-05-01T23:30:00-07:00")
-        ada.edit(turn, **changes)
-        ada.reflect("s")
-        (fact,) = ada.entries(kind="fact")
-        assert f"today ({day})" in fact.text

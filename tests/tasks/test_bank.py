@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from wellworn import Budget, InvalidInput, Memory, NotFound, Scope, ScopeError, StoreError
+from contract.builders import make_entry
+from wellworn import Budget, BudgetExceeded, InvalidInput, Memory, NotFound, StoreError
 from wellworn.ingest.remember import Writer
 from wellworn.models import ScriptedModel
 from wellworn.models.port import Request
-from wellworn.tasks import ReasoningBank, Work
+from wellworn.tasks import ReasoningBank, Work, finish
 from wellworn.tasks.engine import parts_of
 from wellworn.tasks.items import stage_of
-from wellworn.tasks.tasks import TaskMoved
 
-from .world import AGENT, Clock, a_call, a_try, corrected, finishing, stuck
+from .world import AGENT, Clock, a_call, a_try, corrected, stuck
 
 OpenBank = Callable[..., ReasoningBank]
 
@@ -43,52 +43,10 @@ def test_a_task_is_retrieved_run_judged_distilled_and_reinforced(bank: Reasoning
     assert entry.metadata["origin"] == {"task": "t1", "agent": "a1", "outcome": "success", "by": "rules"}
     assert entry.partition.layer == "agent"
     assert entry.confidence == pytest.approx(0.5 + 0.05)
-    assert second.entry_ids != first.entry_ids, "two tasks do not tell which of their words decide"
-    bank.run_task(task_id="t3", query="Create user dan with the panel", **ask)
-    (general,) = bank.items()
-    assert general.text.startswith("For tasks like “Create user … with the panel”: ")
-    assert (general.usage_count, general.success_count) == (2, 2)
-
-
-def test_every_transition_is_an_event(bank: ReasoningBank) -> None:
-    out = bank.run_task(task_id="t1", query="q", execute=lambda _: corrected("bob"))
-    log = [event for event in reversed(bank.memory.admin.events(scope=AGENT)) if event.action == "task"]
-    assert [(event.detail["from"], event.detail["to"]) for event in log] == [
-        ("", "executing"),
-        ("executing", "judging"),
-        ("judging", "reinforced"),
-    ]
-    assert {event.detail["task"] for event in log} == {out.id}
-    assert not any("t1" in str(event.detail) for event in log), "what a caller names a task stays out of the log"
-
-
-def test_new_items_are_unproven(bank: ReasoningBank) -> None:
-    out = bank.run_task(task_id="t1", query="q", execute=lambda _: stuck("bob"))
-    (entry,) = [bank.item(id) for id in out.entry_ids]
-    assert (entry.kind, entry.confidence, entry.usage_count, stage_of(entry)) == ("guardrail", 0.5, 0, "stored")
-    assert "invalid role" in entry.evidence
-
-
-@pytest.mark.parametrize("learning", ["on", "off"])
-def test_a_failure_makes_what_was_used_less_sure(open_bank: OpenBank, learning: str) -> None:
-    bank = open_bank(learning=learning)
-    bank.run_task(task_id="t1", query="Create user bob with the panel", execute=lambda _: corrected("bob"))
-    work = replace(stuck("eve"), used=(0,))
-    out = bank.run_task(task_id="t2", query="Create user eve with the panel", execute=lambda _: work)
-    (hit,) = out.recall.hits if out.recall else []
-    entry = bank.item(hit.entry.id)
-    assert (entry.usage_count, entry.failure_count, entry.confidence) == (1, 1, 0.4)
-
-
-def test_an_exception_is_a_failure_that_is_told_and_kept(bank: ReasoningBank) -> None:
-    def agent(_: Work) -> Any:
-        raise ValueError("no such page")
-
-    out = bank.run_task(task_id="t1", query="q", execute=agent)
-    assert not out.success
-    assert isinstance(out.exception, ValueError)
-    assert out.trajectory.error == "ValueError: no such page"
-    assert out.entry_ids
+    assert second.entry_ids != first.entry_ids, "tasks do not tell which of their words decide"
+    again = bank.run_task(task_id="t3", query="Create user bob with the panel", **ask)
+    assert again.entry_ids == first.entry_ids
+    assert (bank.item(hit.entry.id).usage_count, bank.item(hit.entry.id).repeats) == (2, 1)
 
 
 @pytest.mark.parametrize("value", [object(), {"steps": [], "sucess": True}, [3], {"used": [-1]}])
@@ -124,20 +82,6 @@ def test_an_interrupt_leaves_the_task_abandoned_and_goes_on_up(bank: ReasoningBa
     assert (task.state, task.why) == ("abandoned", "KeyboardInterrupt")
 
 
-def test_the_callers_check_decides(bank: ReasoningBank) -> None:
-    made = replace(corrected("bob"), checks={"two users": False})
-    out = bank.run_task(task_id="t1", query="q", execute=lambda _: made)
-    assert not out.success
-    assert out.verdict.reasons == ("assertion failed: two users",)
-
-
-def test_each_attempt_at_a_task_is_kept(bank: ReasoningBank) -> None:
-    for _ in range(3):
-        bank.run_task(task_id="same", query="q", execute=lambda _: corrected("bob"))
-    assert [task.task_id for task in bank.tasks()] == ["same"] * 3
-    assert len({task.id for task in bank.tasks()}) == 3
-
-
 def test_what_was_used_is_cited_and_teaches_the_ranking(open_bank: Callable[..., ReasoningBank]) -> None:
     bank = open_bank(embedder="hash")
     bank.run_task(task_id="t0", query="Create user bob with the panel", execute=lambda _: corrected("bob"))
@@ -159,24 +103,6 @@ def test_untrusted_work_teaches_untrusted_items(bank: ReasoningBank) -> None:
     assert {bank.item(id).trust for id in out.entry_ids} == {"untrusted"}
 
 
-def test_a_task_goes_with_what_came_out_of_it(bank: ReasoningBank) -> None:
-    out = bank.run_task(task_id="t", query="q", execute=lambda _: corrected("bob"))
-    bank.memory.forget(ids=[out.entry_ids[0]], scope=AGENT)
-    assert bank.tasks() == []
-
-
-def test_everything_is_scrubbed_before_a_model_reads_it_and_before_it_is_kept(open_bank: OpenBank) -> None:
-    model = ScriptedModel("no idea")
-    bank = open_bank(llm=model, scrubber=lambda text: text.replace("s3cret", "[X]"))
-    work = a_try("Log in as s3cret", a_call("login", password="s3cret", error="s3cret is wrong"), output="s3cret")
-    out = bank.run_task(task_id="t", query="Log in as s3cret", execute=lambda _: work)
-    bank.judge(work)
-    bank.distill(work, False)
-    assert out.entry_ids
-    assert "s3cret" not in str(model.requests)
-    assert "s3cret" not in str(bank.tasks()) + str(bank.items())
-
-
 def test_a_password_in_a_tool_call_is_masked_wherever_the_work_repeats_it(bank: ReasoningBank) -> None:
     steps = [
         a_call("login", user="ada", options={"password": "hunter2!"}),
@@ -193,36 +119,32 @@ def test_a_password_in_a_tool_call_is_masked_wherever_the_work_repeats_it(bank: 
     [
         ("type", {"selector": "#password", "text": "Tr0ub4dor99"}),
         ("set_setting", {"key": "smtp_password", "value": "Tr0ub4dor99"}),
-        ("set_cookie", {"name": "sessionid", "value": "Tr0ub4dor99"}),
         ("http", {"headers": [{"name": "X-Auth-Token", "value": "Tr0ub4dor99"}]}),
         ("exec", {"argv": ["docker", "login", "-u", "bo", "-p", "Tr0ub4dor99"]}),
         ("exec", {"argv": ["curl", "-u", "bo:Tr0ub4dor99", "https://example.org"]}),
-        ("verify", {"pin": "47114711"}),
     ],
 )
-def test_a_secret_that_only_its_whole_call_gives_away_is_masked(
+def test_a_secret_that_only_its_whole_call_gives_away_is_masked_and_nothing_else(
     bank: ReasoningBank, tool: str, arguments: dict[str, Any]
 ) -> None:
-    secret = arguments.get("pin", "Tr0ub4dor99")
-    steps = [{"tool": tool, "args": arguments, "result": f"took {secret}", "ok": True}]
-    bank.record({"steps": steps, "output": "done"}, task_id="t", query="Set up the shop", verdict=True)
-    assert bank.items()
-    assert secret not in str(bank.tasks()) + str(bank.items())
-
-
-def test_what_a_call_says_beside_a_secret_stays(bank: ReasoningBank) -> None:
-    steps = [{"tool": "exec", "args": {"argv": ["docker", "login", "-u", "deploy", "hub.example.org"]}, "ok": True}]
-    steps += [{"tool": "fill", "args": {"label": "City", "value": "Hamburg2000"}, "ok": True}]
-    bank.record({"steps": steps, "output": "done"}, task_id="t", query="Set up the shop", verdict=True)
-    assert "SECRET" not in str(bank.tasks()) + str(bank.items())
+    steps = [a_call(tool, **arguments), a_call("fill", label="City", value="Hamburg2000")]
+    bank.record({"steps": steps, "output": "took Tr0ub4dor99"}, task_id="t", query="Set up the shop", verdict=True)
+    stored = str(bank.tasks()) + str(bank.items())
+    assert "Tr0ub4dor99" not in stored
+    assert "Hamburg2000" in stored
 
 
 def test_secrets_are_masked_by_a_bank_whose_memory_keeps_them(open_bank: OpenBank) -> None:
     model, key = ScriptedModel("no idea"), "sk-" + "ant-" + "api03-" + "a1B2" * 20
     bank = open_bank(llm=model)
-    work = a_try("Log in", a_call("login", key=key, user="eve@example.org", error=f"{key} is wrong"), output=key)
+    header = {"action": f"curl -H 'x-api-key: {key}'", "args": {"key": {key: 1}}}
+    call = a_call("login", key=key, user="eve@example.org", error=f"{key} is wrong")
+    work = a_try("Log in", call, header, output=key)
     out = bank.run_task(task_id="t", query="Log in as eve@example.org", execute=lambda _: work)
     bank.retrieve("Log in as eve@example.org")
+    bank.distill(work, bank.judge(work))
+    bank.begin(task_id="u", query="Log in")
+    bank.abandon("u", why=f"the key {key} is refused")
     assert out.entry_ids
     for secret in (key, "eve@example.org"):
         assert secret not in str(model.requests) + str(bank.tasks()) + str(bank.items())
@@ -273,12 +195,6 @@ def test_nothing_is_given_where_nothing_fits() -> None:
             assert not bank.begin(task_id="t3", query=other).hits
 
 
-def test_work_that_is_over_is_recorded(bank: ReasoningBank) -> None:
-    out = bank.record(corrected("bob"), task_id="t1", domain="web")
-    assert out.entry_ids
-    assert bank.tasks()[0].query == "Create user bob with the panel"
-
-
 # -- faults -----------------------------------------------------------------------------------------------------------
 
 
@@ -319,46 +235,42 @@ def test_resuming_gives_up_lost_work_and_leaves_the_young_alone(bank: ReasoningB
     assert bank.resume() == []
 
 
-def test_two_who_finish_one_task_keep_its_items_once(bank: ReasoningBank) -> None:
-    work = bank.begin(task_id="t", query="q")
-    tasks, finisher = finishing(bank)
-    judging = tasks.move(work.task, "judging", trajectory=corrected("bob"))
-    made = [(judging, finisher.judge(judging))]
-    finisher.finish(made)
-    with pytest.raises(TaskMoved):
-        finisher.finish(made)
-    assert {entry.repeats for entry in bank.items()} == {0}
-
-
 # -- input and looking ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"task_id": ""}, "task_id"),
-        ({"query": " "}, "query"),
-        ({"domain": "a b"}, "domain"),
-        ({"task_id": 7}, "task_id"),
-    ],
+    ("field", "wrong"), [("task_id", ""), ("task_id", 7), ("query", " "), ("domain", "a b"), ("k", 0)]
 )
-def test_bad_input_is_refused_before_anything_is_done(bank: ReasoningBank, change: Any, field: str) -> None:
-    asked: Any = {"task_id": "t", "query": "q", "execute": lambda _: pytest.fail("must not run"), **change}
+def test_bad_input_is_refused_before_anything_is_done(bank: ReasoningBank, field: str, wrong: object) -> None:
+    asked: Any = {"task_id": "t", "query": "q", "execute": lambda _: pytest.fail("must not run"), field: wrong}
     with pytest.raises(InvalidInput, match=field):
         bank.run_task(**asked)
     assert bank.tasks() == []
 
 
-def test_a_scope_without_a_layer_is_refused(bank: ReasoningBank) -> None:
-    with pytest.raises(ScopeError, match="names no layer"):
-        bank.run_task(task_id="t", query="q", execute=lambda _: "", scope=Scope(tenant="acme"))
+def test_what_is_no_bank_item_or_verdict_is_refused_by_name(bank: ReasoningBank) -> None:
+    (note,) = bank.memory.remember("a note", scope=AGENT)
+    with pytest.raises(NotFound, match="it is a note"):
+        bank.item(note)
+    with pytest.raises(InvalidInput, match="verdict"):
+        bank.distill(corrected("bob"), "yes")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match=r"Memory\.open"):
+        ReasoningBank("memory.db")  # type: ignore[arg-type]
+    assert bank.distill(corrected("bob"), True).items
 
 
-def test_banks_of_two_agents_and_two_tenants_are_apart(bank: ReasoningBank) -> None:
-    bank.run_task(task_id="t", query="q", execute=lambda _: corrected("bob"))
-    for other in (Scope(tenant="acme", agent="b1"), Scope(tenant="rival", agent="a1")):
-        assert (bank.items(scope=other), bank.tasks(scope=other)) == ([], [])
-        assert bank.stats(scope=other).items == 0
+@pytest.mark.parametrize(
+    ("fields", "stage"),
+    [
+        ({}, "stored"),
+        ({"usage_count": 1}, "retrieved"),
+        ({"failure_count": 1}, "reinforced"),
+        ({"metadata": {"promoted": {"to": "semantic"}}}, "promoted"),
+        ({"state": "pruned"}, "pruned"),
+    ],
+)
+def test_an_item_goes_through_its_stages(fields: dict[str, Any], stage: str) -> None:
+    assert stage_of(make_entry("one", kind="strategy", **fields)) == stage
 
 
 def test_statistics_and_lists(bank: ReasoningBank) -> None:
@@ -374,14 +286,95 @@ def test_statistics_and_lists(bank: ReasoningBank) -> None:
     assert len(bank.items(limit=1)) == 1
 
 
-def test_only_items_are_shown_as_items(bank: ReasoningBank) -> None:
-    (note,) = bank.memory.remember("a note", scope=AGENT)
-    with pytest.raises(NotFound, match="it is a note"):
-        bank.item(note)
+# -- several attempts at one task --
+
+OUT_OF_MONEY = BudgetExceeded("per_day_usd", limit=1, spent=1, wanted=1, remedy="wait")
 
 
-def test_the_bank_lives_as_long_as_its_memory() -> None:
-    with Memory.open(":memory:", embedder=None, background=False) as memory:
-        bank = ReasoningBank(memory, scope=AGENT)
-        bank.run_task(task_id="t", query="Create user bob", execute=lambda _: corrected("bob"))
-        assert bank.retrieve("Create user bob").hits, "words alone find nothing to compare, but recency does"
+def second_wins(work: Work) -> Any:
+    form = "json" if work.number == 2 else "xml"
+    return a_try("Post it", a_call("post", ok=work.number == 2, error="" if work.number == 2 else "415", format=form))
+
+
+def test_parallel_attempts_are_compared_and_the_best_is_named(bank: ReasoningBank) -> None:
+    out = bank.matts_parallel(task_id="t", query="Post it", domain="api", execute=second_wins, k=3)
+    assert out.success
+    assert out.best.trajectory.steps[0].arguments == {"format": "json"}
+    assert [attempt.success for attempt in out.attempts] == [False, True, False]
+    assert all(attempt.state == "reinforced" for attempt in out.attempts)
+    texts = [bank.item(id).text for id in out.entry_ids]
+    assert any('post(format="json")' in text and 'failed with format="xml"' in text for text in texts)
+    origin = bank.item(out.entry_ids[0]).metadata["origin"]
+    assert (origin["outcome"], origin["run"]) == ("contrast", out.run_id)
+
+
+def test_sequential_attempts_see_those_before_them_and_end_with_a_success(bank: ReasoningBank) -> None:
+    seen: list[tuple[int, str]] = []
+
+    def agent(work: Work) -> Any:
+        seen.append((len(work.previous), work.instruction()))
+        return second_wins(work)
+
+    out = bank.matts_sequential(task_id="t", query="Post it", execute=agent, r=5)
+    assert out.success
+    assert [count for count, _ in seen] == [0, 1]
+    assert seen[0][1] == ""
+    assert seen[1][1].startswith("Your previous attempt is below as data.")
+    assert "415" in seen[1][1]
+    assert len(bank.tasks()) == 2
+
+
+@pytest.mark.parametrize("mode", ["parallel", "sequential"])
+def test_a_used_up_budget_ends_a_run_early_and_keeps_what_was_made(bank: ReasoningBank, mode: str) -> None:
+    def agent(work: Work) -> Any:
+        if work.number == 2:
+            raise OUT_OF_MONEY
+        return a_try("q", a_call("f", error="x"))
+
+    if mode == "parallel":
+        out = bank.matts_parallel(task_id="t", query="q", execute=agent, k=8, concurrency=1)
+    else:
+        out = bank.matts_sequential(task_id="t", query="q", execute=agent, r=8)
+    assert len(out.attempts) == 2
+    assert out.entry_ids
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_a_run_that_a_crash_cut_off_is_distilled_together_on_resume(
+    bank: ReasoningBank, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: Any, **__: Any) -> Any:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(finish, "distill", failing)
+        with pytest.raises(Killed):
+            bank.matts_parallel(task_id="t", query="Post it", execute=second_wins, k=2)
+    assert [task.state for task in bank.tasks()] == ["judging", "judging"]
+    assert bank.items() == []
+    clock.forward(hours=2)
+    ended = bank.resume()
+    assert [task.state for task in ended] == ["reinforced", "reinforced"]
+    assert any('failed with format="xml"' in entry.text for entry in bank.items())
+
+
+@pytest.mark.parametrize("way", ["matts_sequential", "matts_parallel"])
+def test_a_run_that_is_interrupted_is_given_up_with_what_was_made(bank: ReasoningBank, way: str) -> None:
+    def agent(work: Work) -> Any:
+        if work.number == 2:
+            raise Killed
+        return a_try("q", a_call("f", error="x"))
+
+    with pytest.raises(Killed):
+        getattr(bank, way)(task_id="t", query="q", execute=agent)
+    assert {task.state for task in bank.tasks()} == {"abandoned"}
+    assert bank.items() == []
+
+
+@pytest.mark.parametrize("bad", [{"k": 0}, {"k": 65}, {"concurrency": 0}, {"k": True}])
+def test_counts_are_checked(bank: ReasoningBank, bad: dict[str, int]) -> None:
+    with pytest.raises(InvalidInput):
+        bank.matts_parallel(task_id="t", query="q", execute=lambda _: "", **bad)  # type: ignore[arg-type]

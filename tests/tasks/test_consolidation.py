@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tasks.consolidation_world import AGENT, Clock, ReasoningBank, TableEmbedder, learn, live, opened
-from wellworn import Memory, Scope
+from tasks.consolidation_world import AGENT, PARTITION, Clock, ReasoningBank, TableEmbedder, learn, live, opened
+from wellworn import Memory
 from wellworn.tasks import consolidate
+from wellworn.tasks.consolidate import Consolidator
+from wellworn.tasks.engine import parts_of
 
 SEED_MATRIX = np.array([[1, 0.96, 0.91, 0.15], [0.96, 1, 0.88, 0.12], [0.91, 0.88, 1, 0.18], [0.15, 0.12, 0.18, 1]])
 RETRY, NEVER = "Always retry the request after a 429 response.", "Never retry the request after a 429 response."
@@ -86,15 +88,6 @@ def test_the_surer_of_two_that_contradict_each_other_stays(mem: Memory, bank: Re
     assert types == {"contradicts", "supersedes"}
 
 
-def test_a_gap_of_the_threshold_is_not_more_than_it(mem: Memory, bank: ReasoningBank) -> None:
-    learn(mem, RETRY, confidence=0.5)
-    learn(mem, NEVER, confidence=0.65)
-    assert bank.consolidate(scope=AGENT).counts["flag"] == 1
-    assert {entry.state for entry in live(mem).values()} == {"flagged"}
-    [review] = bank.reviews.questions(scope=AGENT)
-    assert [entry.text for entry in review.entries] == [NEVER, RETRY]
-
-
 def test_the_unused_unsure_and_old_is_pruned_and_nothing_else(mem: Memory, bank: ReasoningBank, clock: Clock) -> None:
     learn(mem, "Scroll to the end of the page.", confidence=0.2)
     learn(mem, "Open the order list by its address.", confidence=0.2, usage_count=1)
@@ -131,25 +124,6 @@ def test_confidence_fades_by_whole_spans_without_use(mem: Memory, bank: Reasonin
     assert bank.consolidate(scope=AGENT).steps == []
 
 
-def test_what_is_often_used_and_little_trusted_is_asked_about(mem: Memory, bank: ReasoningBank) -> None:
-    learn(mem, TOKEN, confidence=0.55, usage_count=6)
-    learn(mem, RETRY, confidence=0.55, usage_count=5)
-    learn(mem, "Prices are shown without tax.", confidence=0.6, usage_count=60)
-    [review] = bank.reviews.questions(scope=AGENT)
-    assert [entry.text for entry in review.entries] == [TOKEN]
-    assert "Used 6 times" in review.question
-
-
-def test_only_the_partition_meant_is_touched(mem: Memory, bank: ReasoningBank) -> None:
-    other = Scope(tenant="acme", agent="other")
-    for scope in (AGENT, other):
-        learn(mem, TOKEN, scope=scope)
-        learn(mem, TOKEN_AGAIN, scope=scope)
-    bank.consolidate(scope=AGENT)
-    assert len(live(mem, other)) == 2
-    assert len(live(mem)) == 1
-
-
 def test_without_vectors_the_words_decide(clock: Clock) -> None:
     with opened(embedder=None, clock=clock) as mem:
         learn(mem, TOKEN, confidence=0.9, usage_count=60)
@@ -157,13 +131,6 @@ def test_without_vectors_the_words_decide(clock: Clock) -> None:
         learn(mem, "Send the token of the login form with the request.")
         counts = ReasoningBank(mem, scope=AGENT).consolidate().counts
         assert {name: n for name, n in counts.items() if n} == {"merge": 1, "promote": 1}
-
-
-def test_the_history_of_an_entry_tells_that_it_was_consolidated(mem: Memory, bank: ReasoningBank) -> None:
-    best = learn(mem, TOKEN, usage_count=4)
-    learn(mem, TOKEN_AGAIN)
-    bank.consolidate(scope=AGENT)
-    assert [version.change for version in mem.history(best, scope=AGENT)] == ["remembered", "consolidated"]
 
 
 def test_what_others_change_meanwhile_is_left_to_the_next_run(
@@ -189,3 +156,40 @@ def test_what_waits_for_a_question_that_is_gone_is_free_again(mem: Memory, bank:
     assert bank.reviews.questions() == []
     assert bank.consolidate().counts == {"free": 1}
     assert mem.get(second, scope=AGENT).state == "active"
+
+
+# -- by itself, as a job, and several at once --
+
+LOGIN = "When the login form has a CSRF token, read it first and send it with the POST"
+
+
+def added(mem: Memory) -> bool:
+    with mem.engine.store.transact() as tx:
+        return Consolidator(parts_of(mem, AGENT, "mask")).added(tx, PARTITION, 1)
+
+
+def test_every_so_many_new_entries_a_job_consolidates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consolidate, "EVERY", 3)
+    with opened(tmp_path / "memory.db") as mem:
+        ReasoningBank(mem, scope=AGENT)
+        queued = []
+        for number in range(7):
+            learn(mem, LOGIN + "." * number)
+            queued.append(added(mem))
+        assert queued == [False, False, True, False, False, True, False]
+        assert [job.kind for job in mem.jobs.list(scope=AGENT, state="queued")] == ["consolidate"] * 2
+        assert mem.jobs.run() == 2
+        assert [job.result for job in reversed(mem.jobs.list(scope=AGENT, state="done"))] == [{"merge": 6}, {}]
+        assert len(live(mem)) == 1
+
+
+def test_a_memory_without_a_bank_leaves_the_job_to_one_that_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consolidate, "EVERY", 1)
+    with opened(tmp_path / "memory.db") as mem:
+        assert added(mem)
+        assert mem.jobs.run() == 0
+        bank = ReasoningBank(mem, scope=AGENT)
+        assert bank.run_due() == 1
+        assert bank.run_due() == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -42,9 +41,8 @@ def drawn_entry(draw: st.DrawFn, number: int) -> tuple[Entry, np.ndarray[tuple[i
     vector[place // 2], vector[8 + nudge] = 1.0, 0.1 * nudge  # two of a pair of sentences are alike; so are nudges
     sure, used = draw(st.sampled_from([0.2, 0.5, 0.6, 0.75, 0.9])), draw(st.sampled_from([0, 1, 7, 60]))
     created = NOON - timedelta(days=draw(st.sampled_from([0, 40, 200])))
-    entry = replace(
-        make_entry("one"),
-        id=str(UUID(int=number + 1)),
+    entry = make_entry(
+        str(UUID(int=number + 1)),
         partition=PARTITION,
         kind=kind,
         text=f"{SENTENCES[place]}{'.' * number}",
@@ -54,22 +52,9 @@ def drawn_entry(draw: st.DrawFn, number: int) -> tuple[Entry, np.ndarray[tuple[i
         usage_count=used,
         success_count=min(used, draw(st.integers(0, 5))),
         failure_count=draw(st.integers(0, 3)),
-        created_at=created,
-        updated_at=created,
         at=created,
-        valid_from=created,
-        metadata={},
-        session_id=None,
-        turn_refs=[],
-        title="",
-        speaker=None,
-        thread=None,
-        position=None,
-        state="active",
-        valid_to=None,
-        repeats=0,
+        content_hash=f"{number:032x}",
     )
-    entry = replace(entry, content_hash=f"{number:032x}")
     return entry, np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)
 
 

@@ -12,23 +12,21 @@ from wellworn.tasks.items import NewItem
 from wellworn.tasks.judge import Verdict, judge
 from wellworn.tasks.trajectory import Trajectory, trajectory_of
 
+from .test_shell import lines
+
 CHECKS = {
     "pytest -q": ("F..\n1 failed, 2 passed in 0.12s", 1),
     "cd app && python -m pytest tests | tail -5": ("E   AssertionError\n2 failed in 1.02s", 1),
     "npm test": ("Tests: 1 failed, 4 passed, 5 total\nnpm ERR! Test failed.", 1),
     "npm run lint": ("/app/a.js\n  3:5  error  'x' is not defined  no-undef\n✖ 1 problem", 1),
-    "ruff check .": ("a.py:1:1: F401 `os` imported but unused\nFound 1 error.", 1),
     "uv run mypy src": ('a.py:3: error: Unexpected keyword argument "x" for "f"\nFound 1 error in 1 file', 1),
     "cargo build": ("error[E0308]: mismatched types\n --> src/main.rs:3:5\nerror: could not compile `app`", 101),
-    "cargo test": ("test result: FAILED. 3 passed; 1 failed", 101),
     "make": ("main.c:3:1: error: unknown type name 'in'\nmake: *** [Makefile:2: main.o] Error 1", 2),
     "make test": ("make: *** [Makefile:9: test] Error 1", 2),
     "go vet ./...": ("./main.go:5:2: undefined: x", 1),
-    "npx tsc --noEmit": ("src/a.ts(3,4): error TS2304: Cannot find name 'x'.", 2),
     "black --check .": ("would reformat a.py\nOh no! 1 file would be reformatted.", 1),
     "mvn -q verify": ("Tests run: 4, Failures: 1, Errors: 0", 1),
     "docker build .": ("ERROR: process '/bin/sh -c make' did not complete successfully: exit code: 2", 1),
-    "gcc main.c": ("main.c:3:1: error: expected ';'", 1),
     "./check.sh": ("src/a.py:9:3: E225 missing whitespace", 1),
     "python -m pytest": ("FileNotFoundError: [Errno 2] No such file or directory: 'x'\n1 failed in 0.1s", 1),
 }
@@ -38,13 +36,12 @@ WRONG = {
     "ruff chek .": ("error: unrecognized subcommand 'chek'", 2),
     "npm run tset": ('npm ERR! Missing script: "tset"', 1),
     "make biuld": ("make: *** No rule to make target 'biuld'.  Stop.", 2),
-    "cargo build --fast": ("error: unexpected argument '--fast' found", 1),
     "python -m pytest -q": ("/usr/bin/python: No module named pytest", 1),
     "./build.sh": ("bash: ./build.sh: Permission denied", 126),
-    "mypy --strikt src": ("usage: mypy [-h] [files]\nmypy: error: unrecognized arguments: --strikt", 2),
     "apt install jq": ("E: Could not open lock file - open (13: Permission denied)", 100),
 }
 EDIT = {"tool": "Edit", "args": {"file_path": "a.py", "new_string": "y"}, "result": "ok"}
+WON, LOST = (Verdict(success=success, confidence=1.0, reasons=("wrong",)) for success in (True, False))
 
 
 def bash(command: str, output: str, code: int, description: str = "") -> dict[str, Any]:
@@ -54,6 +51,10 @@ def bash(command: str, output: str, code: int, description: str = "") -> dict[st
 
 def work(*steps: dict[str, Any], verdict: bool | None = None) -> Trajectory:
     return trajectory_of({"query": "Mend the parser", "steps": list(steps), "verdict": verdict})
+
+
+def taught(life: Trajectory) -> list[NewItem]:
+    return distill([(life, judge(life))]).items
 
 
 def against(items: list[NewItem], command: str) -> list[NewItem]:
@@ -72,18 +73,11 @@ def test_what_a_check_found_is_never_held_against_it(command: str, verdict: bool
         work(failing, EDIT, bash("echo done", "done", 0), verdict=verdict),
     ]
     for life in lives:
-        items = distill([(life, judge(life))]).items
-        assert not against(items, command)
-        assert not [item for item in items if "rely on" in item.advice or "again when" in item.advice]
-    won, lost = Verdict(success=True, confidence=1.0), Verdict(success=False, confidence=1.0)
-    assert not against(distill([(lives[0], won), (lives[1], lost), (lives[2], lost)]).items, command)
-
-
-@pytest.mark.parametrize("command", CHECKS)
-def test_an_edit_that_made_the_check_pass_is_the_recipe(command: str) -> None:
-    life = work(bash(command, *CHECKS[command]), EDIT, bash(command, "done", 0), verdict=True)
-    assert [item.kind for item in distill([(life, judge(life))]).items] == ["strategy"]
-    assert distill([(life, judge(life))]).items[0].advice.startswith("This worked: Edit(")
+        assert not against(taught(life), command)
+        assert not [item for item in taught(life) if "rely on" in item.advice or "again when" in item.advice]
+    assert not against(distill([(lives[0], WON), (lives[1], LOST), (lives[2], LOST)]).items, command)
+    mended = taught(work(failing, EDIT, passing, verdict=True))
+    assert [(item.kind, item.advice[:17]) for item in mended] == [("strategy", "This worked: Edit")]
 
 
 @pytest.mark.parametrize(
@@ -97,86 +91,76 @@ def test_an_edit_that_made_the_check_pass_is_the_recipe(command: str) -> None:
 )
 def test_an_edit_by_a_command_is_no_part_of_a_recipe(edit: str) -> None:
     life = work(bash("pytest -q", *CHECKS["pytest -q"]), bash(edit, "", 0), bash("pytest -q", "3 passed in 0.1s", 0))
-    [item] = distill([(life, judge(life))]).items
-    assert item.advice == 'This worked: Bash(command="pytest -q").'
+    assert [item.advice for item in taught(life)] == ['This worked: Bash(command="pytest -q").']
     dump = work(bash("pg_dump app > app.sql", "", 0), bash("make test", "3 passed in 0.1s", 0))
-    assert "pg_dump" in distill([(dump, judge(dump))]).items[0].advice
+    assert "pg_dump" in taught(dump)[0].advice
 
 
 @pytest.mark.parametrize(
     "command",
-    [
-        "git commit -m \"$(cat <<'EOF'\nMend the parser\nEOF\n)\"",
-        "kubectl apply -f - <<EOF\nkind: Namespace\nEOF",
-        "gh pr create --title x --body \"$(cat <<'EOF'\na -> b\nEOF\n)\"",
-    ],
+    ["git commit -m \"$(cat <<'EOF'\nMend the parser\nEOF\n)\"", "kubectl apply -f - <<EOF\nkind: Namespace\nEOF"],
 )
 def test_a_document_that_goes_to_a_program_is_part_of_a_recipe(command: str) -> None:
-    life = work(bash(command, "done", 0))
-    [item] = distill([(life, judge(life))]).items
+    [item] = taught(work(bash(command, "done", 0)))
     assert [call.args["command"] for call in item.pattern.calls] == [command]
 
 
 @pytest.mark.parametrize("command", WRONG)
 def test_a_call_that_cannot_work_becomes_a_guardrail(command: str) -> None:
-    failing = bash(command, *WRONG[command])
     for verdict, other in ((False, "true"), (True, "uv sync")):
-        life = work(failing, bash(other, "", 0), verdict=verdict)
-        [item] = against(distill([(life, judge(life))]).items, command)
-        assert item.kind == "guardrail"
+        life = work(bash(command, *WRONG[command]), bash(other, "", 0), verdict=verdict)
+        assert [item.kind for item in against(taught(life), command)] == ["guardrail"]
 
 
 def test_make_checks_only_what_its_target_says() -> None:
     life = work(bash("make deploy", "make: *** [Makefile:7: deploy] Error 1", 2))
-    assert [item.kind for item in against(distill([(life, judge(life))]).items, "make deploy")] == ["guardrail"]
+    assert [item.kind for item in against(taught(life), "make deploy")] == ["guardrail"]
     assert "check" not in judge(work(bash("make docs-upload", "Uploaded 42 files", 0))).reasons[0]
 
 
 @pytest.mark.parametrize(
-    ("command", "output"),
-    [
-        ("grep -rn FIXME .", ""),
-        ("grep -rn FIXME .", "Exit code 1"),
-        ("git ls-files | grep -c FIXME", "0"),
-        ("rg FIXME src", ""),
-        ("git grep FIXME", ""),
-        ("diff a b", "1c1\n< error: x\n---\n> y"),
-        ("cmp a b", "a b differ: byte 1, line 1"),
-        ("git -C app diff --exit-code", "-error: x\n+y"),
-        ("test -f x", ""),
-        ("! pgrep nginx", ""),
-        ("which jq", ""),
-    ],
+    "looked",
+    lines("""
+    grep -rn FIXME . >
+    grep -rn FIXME . > Exit code 1
+    git ls-files | grep -c FIXME > 0
+    git grep FIXME >
+    diff a b > < error: x
+    git -C app diff --exit-code > -error: x
+    test -f x >
+    ! pgrep nginx >
+    which jq >
+    """),
 )
-def test_a_look_that_answers_no_is_no_failure(command: str, output: str) -> None:
-    looked = bash(command, output, 1)
-    for life in (work(looked), work(EDIT, looked), work(EDIT, {**looked, "exit_code": None, "ok": False})):
+def test_a_look_that_answers_no_is_no_failure(looked: str) -> None:
+    command, _, output = looked.partition(" >")
+    step = bash(command, output.strip(), 1)
+    for life in (work(step), work(EDIT, step), work(EDIT, {**step, "exit_code": None, "ok": False})):
         assert judge(life).outcome != "failure"
-        lost = Verdict(success=False, confidence=1.0, reasons=("wrong",))
-        assert not against(distill([(life, lost)]).items, command)
+        assert not against(distill([(life, LOST)]).items, command)
 
 
 @pytest.mark.parametrize(
-    ("command", "output"),
-    [
-        ("grep -rn FIXME src", "grep: src: No such file or directory"),
-        ("cat notes", "cat: notes: Permission denied"),
-        ("diff -z a b", "diff: invalid option -- 'z'"),
-        ("docker ps", "Cannot connect to the Docker daemon"),
-        ("kubectl get pods", "error: You must be logged in to the server"),
-        ("kubectl get pods", "The connection to the server localhost:8080 was refused"),
-        ("gh pr list", "HTTP 401: Bad credentials"),
-    ],
+    "looked",
+    lines("""
+    grep -rn FIXME src > grep: src: No such file or directory
+    cat notes > cat: notes: Permission denied
+    diff -z a b > diff: invalid option -- 'z'
+    docker ps > Cannot connect to the Docker daemon
+    kubectl get pods > The connection to the server localhost:8080 was refused
+    gh pr list > HTTP 401: Bad credentials
+    """),
 )
-def test_a_look_that_was_refused_is_one(command: str, output: str) -> None:
+def test_a_look_that_was_refused_is_one(looked: str) -> None:
+    command, output = looked.split(" > ")
     life = work(bash(command, output, 1))
     assert judge(life).outcome == "failure"
-    assert against(distill([(life, judge(life))]).items, command)
+    assert against(taught(life), command)
 
 
 def test_a_wrong_flag_that_was_corrected_names_both() -> None:
     life = work(bash("pytest --parallel 4", *WRONG["pytest --parallel 4"]), bash("pytest -n 4", "9 passed in 1s", 0))
-    [item, *_] = distill([(life, judge(life))]).items
+    [item, *_] = taught(life)
     assert (item.kind, [call.args for call in item.pattern.calls]) == ("strategy", [{"command": "pytest -n 4"}])
     assert against([item], "pytest --parallel 4")
 
@@ -190,45 +174,28 @@ def test_a_model_cannot_hold_a_finding_against_a_check() -> None:
 
 def test_advice_is_not_refuted_by_what_a_check_found() -> None:
     life = work(EDIT, bash("pytest -q", "4 passed in 0.1s", 0), verdict=True)
-    [item] = distill([(life, judge(life))]).items
+    [item] = taught(life)
     assert followed(item.pattern.calls, life) is True
     assert followed(item.pattern.calls, work(EDIT, bash("pytest -q", *CHECKS["pytest -q"]))) is None
 
 
 @pytest.mark.parametrize(
-    ("refused", "worked"),
+    ("pair", "made_good"),
     [
-        ("pytest", "make check"),
-        ("pytest -q tests", "python3 -m pytest -q"),
-        ("npm test", "npx vitest run"),
-        ("make lint", "ruff check ."),
-        ("./gradlew test", "mvn verify"),
-        ("python manage.py migrate", "python3 manage.py migrate"),
-        ("pip install requests", "uv pip install requests"),
-        ("docker-compose up -d", "docker compose up -d"),
+        ("pytest > make check", True),
+        ("pytest -q tests > python3 -m pytest -q", True),
+        ("npm test > npx vitest run", True),
+        ("python manage.py migrate > python3 manage.py migrate", True),
+        ("pip install requests > uv pip install requests", True),
+        ("docker-compose up -d > docker compose up -d", True),
+        ("pytest > ruff check .", False),
+        ("pytest > ls tests", False),
+        ("./deploy prod > make check", False),
+        ("git push origin main > git pull origin main", False),
     ],
 )
-def test_a_command_that_never_ran_is_made_good_by_one_that_stands_in(refused: str, worked: str) -> None:
+def test_a_command_that_never_ran_is_made_good_by_one_that_stands_in(pair: str, made_good: bool) -> None:
+    refused, worked = pair.split(" > ")
     life = work(EDIT, bash(refused, f"bash: {refused.split()[0]}: command not found", 127), bash(worked, "done", 0))
-    verdict = judge(life)
-    assert (verdict.success, verdict.teaches) == (True, True)
-    assert against(distill([(life, verdict)]).items, refused)
-
-
-@pytest.mark.parametrize(
-    ("refused", "worked"),
-    [
-        ("pytest", "ruff check ."),
-        ("pytest", "ls tests"),
-        ("./deploy prod", "make check"),
-        ("git push origin main", "git pull origin main"),
-        ("kubectl apply -f app.yaml", "cat app.yaml"),
-    ],
-)
-def test_and_by_no_other(refused: str, worked: str) -> None:
-    life = work(EDIT, bash(refused, "Permission denied", 126), bash(worked, "done", 0))
-    assert not judge(life).success
-
-
-def test_a_check_that_ran_and_failed_is_not_made_good_by_another() -> None:
-    assert not judge(work(bash("pytest", *CHECKS["pytest -q"]), bash("make check", "done", 0))).success
+    assert judge(life).success is made_good
+    assert not made_good or against(taught(life), refused)

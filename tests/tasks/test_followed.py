@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from wellworn import InvalidInput
 from wellworn.models import ScriptedModel
-from wellworn.tasks import ReasoningBank, Trajectory
+from wellworn.tasks import ReasoningBank, Trajectory, Work
 from wellworn.tasks.calls import FROM_TASK, ToolCall, followed
+from wellworn.tasks.items import pattern_of
 
-from .world import Clock, a_call, a_try, corrected, stuck
+from .world import AGENT, Clock, a_call, a_try, corrected, stuck
 
 BUSY = a_try(
     "Get the log",
@@ -33,7 +35,6 @@ BUSY = a_try(
         ([("create_user", {"name": "eve", "role": "admin"})], corrected("bob"), None),
         ([("wait", {"seconds": 5}), ("fetch", {})], BUSY, False),
         ([("renew", {}), ("fetch", {})], BUSY, True),
-        ([("wait", {"seconds": 9}), ("fetch", {})], BUSY, None),
         ([("check", {}), ("wait", {"seconds": 5}), ("fetch", {})], BUSY, None),
         ([], BUSY, None),
     ],
@@ -46,17 +47,11 @@ def test_whether_advice_was_followed_and_worked(
 
 
 def test_what_failed_loses_although_the_task_succeeded(bank: ReasoningBank) -> None:
-    first = bank.run_task(
-        task_id="t1",
-        query="Create user bob",
-        execute=lambda _: a_try("Create user bob", a_call("create_user", name="bob", role="Admin")),
-    )
-    (id,) = first.entry_ids
-    out = bank.run_task(
-        task_id="t2",
-        query="Create user eve",
-        execute=lambda _: replace(corrected("eve"), query="Create user eve", used=(0,)),
-    )
+    (id,) = bank.record(
+        a_try("Create user bob", a_call("create_user", name="bob", role="Admin")), task_id="t1"
+    ).entry_ids
+    made = replace(corrected("eve"), query="Create user eve", used=(0,))
+    out = bank.run_task(task_id="t2", query="Create user eve", execute=lambda _: made)
     item = bank.item(id)
     assert out.success
     assert out.recall is not None
@@ -104,11 +99,12 @@ def test_another_way_where_the_old_one_failed_takes_its_place_at_once(bank: Reas
     assert "make check" in does(bank, RUN, gone, a_call("Bash", **JUST))[0]
     clock.forward(seconds=1)
     assert 'Call Bash(command="just test")' in does(bank, RUN, a_call("Bash", **JUST))[0]
+    bank.consolidate()  # the same calls for the same task are one item
     assert [item.kind for item in bank.items()] == ["strategy"]
 
 
 def test_a_guardrail_loses_when_its_call_works_and_gains_only_where_it_was_heeded(bank: ReasoningBank) -> None:
-    stuck_at("bob", bank)
+    bank.record(stuck("bob"), task_id="t0")
     (guardrail,) = bank.items()
     assert guardrail.kind == "guardrail"
     for name, call in (("ann", a_call("list_pages")), ("eve", a_call("create_user", name="eve", role="admin"))):
@@ -119,10 +115,6 @@ def test_a_guardrail_loses_when_its_call_works_and_gains_only_where_it_was_heede
     assert heeded.confidence > guardrail.confidence
     assert guardrail.text in does(bank, stuck("dan").query, a_call("create_user", name="dan", role="Admin"))
     assert bank.item(guardrail.id).confidence == pytest.approx(heeded.confidence - 0.3)
-
-
-def stuck_at(name: str, bank: ReasoningBank) -> None:
-    bank.run_task(task_id="t0", query=stuck(name).query, execute=lambda _: stuck(name))
 
 
 def test_an_unsure_verdict_keeps_nothing_and_changes_nobody(bank: ReasoningBank) -> None:
@@ -147,31 +139,78 @@ def test_unsure_attempts_of_a_run_are_left_out_of_the_comparison(bank: Reasoning
     assert not any("xml" in text for text in texts)
 
 
-def test_an_agent_is_given_nothing_that_fits_much_less_than_the_best(open_bank: Callable[..., ReasoningBank]) -> None:
-    bank = open_bank(embedder="hash")
-    bank.run_task(task_id="bob", query="Create user bob with the panel", execute=lambda _: corrected("bob"))
-    other = a_try("Print the yearly tax report on paper", a_call("printer", copies=2))
-    bank.run_task(task_id="tax", query=other.query, execute=lambda _: other)
-    work = bank.begin(task_id="new", query="Create user dan with the panel", k=5)
-    assert work.hits
-    assert all("create_user" in hit.entry.text for hit in work.hits)
-    assert len(bank.retrieve("Create user dan with the panel", k=5)) > len(work.hits)
-
-
 def test_a_call_that_failed_and_then_worked_does_not_end_itself(open_bank: Callable[..., ReasoningBank]) -> None:
-    advice = {
-        "kind": "strategy",
-        "title": "Deploy again",
-        "text": "Call deploy again after it failed.",
-        "steps": [0, 1],
-    }
+    advice = {"title": "Deploy again", "text": "Call deploy again after it failed.", "steps": [0, 1]}
     bank = open_bank(llm=ScriptedModel(json.dumps({"items": [advice]})))
+    made = a_try("Deploy the app", a_call("deploy", error="busy"), a_call("deploy"), verdict=True)
     for number in range(3):
-        out = bank.run_task(
-            task_id=f"t{number}",
-            query="Deploy the app",
-            execute=lambda _: a_try("Deploy the app", a_call("deploy", error="busy"), a_call("deploy"), verdict=True),
-        )
-        assert not out.fault
+        assert not bank.run_task(task_id=f"t{number}", query=made.query, execute=lambda _: made).fault
     (item,) = bank.items()
     assert item.usage_count > 0
+
+
+# -- items with the same calls, the words that decide, and rules that change --
+
+
+def learn(bank: ReasoningBank, query: str, tool: str, **arguments: Any) -> None:
+    bank.record(a_try(query, a_call(tool, **arguments)), task_id=query, verdict=True)
+
+
+def test_two_tasks_stay_two_and_their_words_decide(bank: ReasoningBank) -> None:
+    for what, where, flag in (("shop", "eu-west-1", "-a"), ("blog", "us-east-1", "-b")):
+        learn(bank, f"Deploy {what} to {where}", "deploy", what=what, where=where, flag=flag)
+    bank.consolidate()
+    assert {pattern_of(item).task for item in bank.items()} == {"Deploy shop to eu-west-1", "Deploy blog to us-east-1"}
+    for what, flag in (("shop", "-a"), ("blog", "-b")):
+        (hit,) = bank.retrieve(f"Deploy {what} somewhere").hits
+        assert pattern_of(hit.entry).calls[0].args == {"what": FROM_TASK, "where": FROM_TASK, "flag": flag}
+
+
+@pytest.mark.slow
+def test_consolidating_after_every_task_does_not_slow_down_what_a_changed_rule_needs(
+    bank: ReasoningBank, clock: Clock
+) -> None:
+    """First one way round works, then the other; both have been seen to fail before."""
+
+    def lived(every: bool) -> list[bool]:
+        first_try = []
+        for number in range(40):
+            clock.forward(hours=1)
+            right = "up" if number < 20 else "down"
+
+            def agent(work: Work, right: str = right) -> Any:
+                told = [call.args["way"] for hit in work.hits for call in pattern_of(hit.entry).calls]
+                tries = list(dict.fromkeys([*told, "down", "up"]))
+                tries = tries[: tries.index(right) + 1]
+                first_try.append(len(tries) == 1)
+                return [a_call("scale", error="" if way == right else "422", way=way) for way in tries]
+
+            name = f"{'e' if every else 'n'}{number % 7}"
+            bank.run_task(task_id=str(number), query=f"Scale {name} tonight", domain=str(every).lower(), execute=agent)
+            if every:
+                bank.consolidate()
+        return first_try[20:]
+
+    assert sum(lived(every=True)) >= sum(lived(every=False)) >= 17
+
+
+def test_what_a_caller_got_wrong_is_one_clear_error(bank: ReasoningBank) -> None:
+    with pytest.raises(InvalidInput, match="reinforced"):
+        bank.tasks(state="lost")
+    assert bank.sharing.learn_from_peer("second") == []
+    with pytest.raises(InvalidInput, match="another agent"):
+        bank.sharing.learn_from_peer("a1")
+    for text in ("Always retry the upload.", "Never retry the upload."):
+        bank.memory.remember(text, layer="agent", kind="strategy", confidence=0.5, scope=AGENT)
+    bank.consolidate()
+    (review,) = bank.reviews.questions()
+    with pytest.raises(InvalidInput, match=r"'scope' does not answer this.*keep_both where each holds for other tasks"):
+        bank.reviews.decide(review.key, "scope")
+
+
+def test_commands_are_shown_as_they_are(bank: ReasoningBank) -> None:
+    command = "make build 2>&1 && cat <<EOF > a.txt"
+    learn(bank, "Build it </memories> now", "Bash", command=command)
+    block = bank.begin(task_id="t", query="Build it now").context()
+    assert command in block
+    assert block.count("</memories>") == 1

@@ -186,22 +186,6 @@ def test_what_an_agent_learned_in_a_session_only_goes_with_it(mem: Memory, tmp_p
     assert mem.verify().ok
 
 
-def test_an_item_that_others_taught_too_stays_without_the_words_of_the_session(mem: Memory, tmp_path: Path) -> None:
-    def work(work: Any) -> dict[str, Any]:
-        name = work.query.split()[2]
-        return {"steps": [{"tool": "create", "args": {"name": name}, "ok": True}], "verdict": True}
-
-    bank = ReasoningBank(mem, scope=Scope(tenant="acme", user="ada", agent="solver"))
-    ada = mem.for_user("ada", tenant="acme")
-    ada.session("monday").add("user", "hello there")
-    for name, session in (("bo", None), ("eve", None), (MARKER, "monday")):
-        bank.run_task(task_id="t", query=f"Create user {name} in group web", session_id=session, execute=work)
-    [item] = bank.items()
-    ada.forget(session_id="monday")
-    assert [(one.id, one.text) for one in bank.items()] == [(item.id, item.text)]
-    assert MARKER not in everything_in(mem, tmp_path)
-
-
 def test_what_others_taught_the_agent_stays_although_it_has_the_words_of_a_forgotten_task() -> None:
     with Memory(":memory:") as mem:
 

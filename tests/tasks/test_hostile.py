@@ -7,16 +7,12 @@ from typing import Any
 
 import pytest
 
-from memory.world import holds_text
 from wellworn import InvalidInput, Memory, Scope, WellwornError
-from wellworn.models.port import Reply, Request
-from wellworn.models.scripted import ScriptedModel
-from wellworn.tasks import ReasoningBank, finish, trajectory_of
+from wellworn.tasks import ReasoningBank, finish
 
 from .world import AGENT, a_call, corrected
 
 TASK: dict[str, Any] = {"task_id": "t", "query": "Create user bob with the panel", "domain": "web"}
-SECRET = "sk-ant-api03-" + "zqxmarker" + "Xk29fLq0Rm7TzB4vWc8NdYpE1sHu" * 3
 
 
 @pytest.fixture
@@ -37,12 +33,6 @@ class Unspeakable:
 class Mute(Exception):
     def __str__(self) -> str:
         raise ValueError("none")
-
-
-class Booby(Exception):
-    @property
-    def trajectory(self) -> object:
-        raise RuntimeError("touched")
 
 
 RING: dict[str, Any] = {}
@@ -70,43 +60,14 @@ def test_arguments_of_any_kind_are_kept_as_something(mem: Memory, arguments: dic
     assert mem.verify().ok
 
 
-@pytest.mark.parametrize("error", [Mute(), Booby()])
-def test_an_exception_that_cannot_be_looked_at_is_a_failed_attempt(mem: Memory, error: Exception) -> None:
+def test_an_exception_that_cannot_be_looked_at_is_a_failed_attempt(mem: Memory) -> None:
+    error = Mute()
+
     def agent(_: object) -> Any:
         raise error
 
     out = ReasoningBank(mem, scope=AGENT).run_task(**TASK, execute=agent)
     assert (out.success, out.state, out.exception) == (False, "reinforced", error)
-
-
-class Listening(ScriptedModel):
-    """Remembers what it was told."""
-
-    heard: list[str]
-
-    def complete(self, request: Request) -> Reply:
-        self.heard += [message.text for message in request.messages]
-        return super().complete(request)
-
-
-def test_a_secret_in_the_name_of_an_action_or_a_key_is_neither_kept_nor_told() -> None:
-    model = Listening('{"success": true, "confidence": 0.9, "reasons": []}')
-    model.heard = []
-    with Memory.open(":memory:", embedder="hash:64", background=False, llm=model) as mem:
-        bank = ReasoningBank(mem, scope=AGENT)
-        steps = [{"action": f"curl -H 'x-api-key: {SECRET}'", "args": {"key": {SECRET: 1}}}]
-        bank.run_task(**TASK, execute=lambda _: {"steps": steps})
-        assert model.heard
-        assert not any("zqxmarker" in text for text in model.heard)
-        assert holds_text(mem.engine.store, "zqxmarker") == []
-
-
-def test_a_secret_in_the_reason_for_giving_up_is_not_kept(mem: Memory) -> None:
-    bank = ReasoningBank(mem, scope=AGENT)
-    bank.begin(**TASK)
-    assert bank.abandon("t", why=f"the key {SECRET} is refused") == 1
-    assert bank.tasks()[0].why == "the key [API_KEY_1] is refused"
-    assert holds_text(mem.engine.store, "zqxmarker") == []
 
 
 def test_a_task_of_an_agent_goes_with_the_session_of_a_user(mem: Memory) -> None:
@@ -141,11 +102,6 @@ def test_an_attempt_that_cannot_be_ended_keeps_no_other_from_it(mem: Memory, mon
         "bob": ("abandoned", "ZeroDivisionError"),
         "eve": ("reinforced", ""),
     }
-
-
-def test_a_trajectory_says_what_it_was_given() -> None:
-    given = trajectory_of({"steps": [{"tool": "x", "args": {"a": float("inf"), "b": [1, None]}}]})
-    assert given.steps[0].arguments == {"a": "Infinity", "b": [1, None]}
 
 
 STRANGER = Scope(tenant="rival", agent="a1", user="ada")

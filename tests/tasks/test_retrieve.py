@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from itertools import count
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from wellworn import InvalidInput, Memory, Scope, ScopeError
 from wellworn.search.score import diversify
 from wellworn.tasks import ReasoningBank
-from wellworn.tasks.items import domain_tags
+from wellworn.tasks.items import checked_domain, domain_of, domain_tags, wanted_tags
 
 from .world import AGENT, NOON
 
@@ -171,25 +171,9 @@ def test_other_kinds_the_unsure_and_other_agents_are_not_found(mem: Memory, bank
     assert bank.retrieve("q", k=9, kind="strategy").hits == []
 
 
-def test_an_empty_bank_finds_nothing(bank: ReasoningBank) -> None:
-    assert bank.retrieve("q").hits == []
-    assert bank.retrieve("q").context() == ""
-
-
 def test_without_a_scope_it_says_where_to_give_one(mem: Memory) -> None:
     with pytest.raises(ScopeError, match="ReasoningBank"):
         ReasoningBank(mem).retrieve("q")
-
-
-def test_only_a_memory_makes_a_bank() -> None:
-    with pytest.raises(InvalidInput, match=r"Memory\.open"):
-        ReasoningBank("memory.db")  # type: ignore[arg-type]
-
-
-def test_the_memory_itself_ranks_as_before(mem: Memory, bank: ReasoningBank) -> None:
-    kept(mem, "0.90 item")
-    bank.retrieve("q")
-    assert "terms" in mem.recall("item", scope=AGENT).hits[0].factors
 
 
 class Noisy:
@@ -233,78 +217,6 @@ def test_of_two_that_fit_alike_the_strategy_comes_before_the_guardrail(mem: Memo
     assert bank.retrieve("x", scope=AGENT)[0].entry.kind == "guardrail"  # much nearer, so it is said first
 
 
-TEAM = Scope(tenant="acme", agent="a1", team="ops")
-
-
-def _plain_best(rows: list[dict[str, Any]], like: str, least: float, kind: str | None) -> list[float]:
-    """Scores of the rows that pass, best first, as the equations say: row by row, without an array."""
-    passing = [
-        row
-        for row in rows
-        if row["kind"] in ([kind] if kind else ("strategy", "guardrail"))
-        and row["sure"] >= least
-        and (not like or row["domain"] == like or (like.endswith(".*") and f"{row['domain']}.".startswith(like[:-1])))
-    ]
-    nearest = max((row["cosine"] for row in passing if row["kind"] == "strategy"), default=-1.0)
-    scores = [
-        0.65 * row["cosine"]
-        + 0.15 * math.exp(-row["days"] / 30)
-        + 0.20 * min(row["sure"] * math.sqrt(row["usage"] / 10), 1)
-        - 0.1 * (row["kind"] == "guardrail" and nearest >= 0.9 * row["cosine"] - 1e-6)
-        for row in passing
-    ]
-    return sorted(scores, reverse=True)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_the_best_item_is_the_one_that_the_equations_give(seed: int) -> None:
-    """Two layers, ties, filters, several domains, items gone and added: against the equations row by row."""
-    dice = random.Random(seed)
-    mem = Memory.open(":memory:", embedder=Angles(), clock=lambda: NOON, background=False)
-    bank = ReasoningBank(mem, scope=TEAM)
-    numbers = count()
-    rows: dict[str, dict[str, Any]] = {}
-
-    def add() -> None:
-        row: dict[str, Any] = {
-            "cosine": dice.randrange(10) / 10,
-            "days": dice.randrange(1, 60),
-            "usage": dice.randrange(30),
-            "sure": dice.choice([0.2, 0.3, 0.5, 0.9]),
-            "domain": dice.choice(["web.admin", "web.shop", "db"]),
-            "kind": dice.choice(["strategy", "guardrail", "note"]),
-            "layer": dice.choice(["agent", "agent", "team"]),
-        }
-        (entry_id,) = mem.remember(
-            f"{row['cosine']} item {next(numbers)}",
-            scope=TEAM,
-            layer=row["layer"],
-            kind=row["kind"],
-            title="3 x",
-            tags=domain_tags(row["domain"]),
-            confidence=row["sure"],
-            at=NOON - timedelta(days=row["days"]),
-        )
-        with mem.engine.store.transact() as tx:
-            tx.update(replace(mem.get(entry_id, scope=TEAM), usage_count=row["usage"]), change=None)
-        rows[entry_id] = row
-
-    for _ in range(dice.randrange(1, 60)):
-        add()
-    for _ in range(12):
-        like, least = dice.choice(["", "web.*", "web.admin", "db"]), dice.choice([0.0, 0.3, 0.5])
-        kind = dice.choice([None, "strategy", "guardrail"])
-        expected = _plain_best(list(rows.values()), like, least, kind)
-        found = bank.retrieve("q", domain=like or None, min_confidence=least, kind=kind)
-        assert [hit.score for hit in found.hits] == pytest.approx(expected[:1], abs=2e-3)  # ties within three decimals
-        assert found.searched == len(expected)
-        if rows and dice.random() < 0.5:
-            gone = dice.choice(list(rows))
-            mem.forget(ids=[gone], scope=TEAM, layer=rows.pop(gone)["layer"])
-        for _ in range(dice.randrange(4)):
-            add()
-
-
 LEARNED = {
     "Run the tests of the parser": "pytest tests/parser",
     "Bump the version and publish to npm": "npm publish",
@@ -336,3 +248,24 @@ def test_advice_about_something_else_is_not_given(asked: str, shown: str | None)
         work = bank.begin(task_id="x", query=asked)
         assert [hit.entry.metadata["pattern_data"]["task"] for hit in work.hits] == ([shown] if shown else [])
         assert bool(work.context()) == (shown is not None)
+
+
+# -- domains --
+
+
+@given(st.lists(st.text("abcdef0-_", min_size=1, max_size=5), min_size=1, max_size=8))
+def test_a_domain_is_found_by_itself_and_by_each_of_its_prefixes(parts: list[str]) -> None:
+    domain = ".".join(parts)
+    tags = domain_tags(domain)
+    for n in range(1, len(parts) + 1):
+        prefix = ".".join(parts[:n])
+        assert wanted_tags(f"{prefix}.*")[0] in tags
+        assert (wanted_tags(prefix)[0] in tags) == (n == len(parts))
+    assert domain_of(tags) == domain
+    assert domain_tags("") == wanted_tags("*") == wanted_tags(None) == []
+
+
+@pytest.mark.parametrize("bad", ["web..admin", "web.", "a b", "web.*", "x" * 200, ".".join("abcdefghi")])
+def test_what_is_not_a_domain_is_refused_with_a_remedy(bad: str) -> None:
+    with pytest.raises(InvalidInput, match=r"web\.admin"):
+        checked_domain(bad)

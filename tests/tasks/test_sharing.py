@@ -81,21 +81,14 @@ def test_the_copy_passes_the_scrubber_also_when_the_original_did_not(bank: Reaso
         assert plain.get(share.copy_id, scope=TEAM).text == "Write to [EMAIL_1], then wait."
 
 
-def test_sharing_with_named_agents_and_only_with_them(mem: Memory, bank: ReasoningBank) -> None:
+def test_sharing_with_named_agents_only_and_twice_is_sharing_once(mem: Memory, bank: ReasoningBank) -> None:
     id = promoted(mem, bank)
-    shares = bank.sharing.share([id], scope=AGENT, agents=["second", "third", "second"])
+    shares, again = (bank.sharing.share([id], scope=AGENT, agents=["second", "third", "second"]) for _ in range(2))
     assert [share.to.layer_id for share in shares] == ["second", "third"]
-    assert set(live(mem, PEER)) == {TEXT}
+    assert [share.copy_id for share in shares] == [share.copy_id for share in again]
+    assert {text: copy.repeats for text, copy in live(mem, PEER).items()} == {TEXT: 0}
     assert mem.entries(scope=Scope(tenant="acme", agent="fourth")) == []
     assert mem.entries(scope=Scope(tenant="rival", agent="second")) == []
-
-
-def test_sharing_twice_is_sharing_once(mem: Memory, bank: ReasoningBank) -> None:
-    id = promoted(mem, bank)
-    first, second = (bank.sharing.share([id], scope=AGENT, layer="team")[0] for _ in range(2))
-    assert first.copy_id == second.copy_id
-    [copy] = mem.entries(scope=TEAM)
-    assert copy.repeats == 0
 
 
 def test_the_same_from_two_agents_is_one_copy_that_stays_until_both_revoke(mem: Memory, bank: ReasoningBank) -> None:
@@ -142,10 +135,8 @@ def test_learning_from_a_peer_has_thresholds(mem: Memory, bank: ReasoningBank) -
 def test_what_came_from_the_team_does_not_go_back_there(mem: Memory, bank: ReasoningBank) -> None:
     id = promoted(mem, bank)
     [share] = bank.sharing.share([id], scope=AGENT, agents=["second"])
-    both = Scope(tenant="acme", agent="second")
-    [back] = bank.sharing.learn_from_peer(both, scope=AGENT, min_confidence=0.0, min_usage=0)
+    [back] = bank.sharing.learn_from_peer("second", scope=AGENT, min_confidence=0.0, min_usage=0)
     assert back.copy_id is None
-    assert mem.verify().ok
     assert share.copy_id is not None
 
 

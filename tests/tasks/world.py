@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from memory.world import NOON as NOON
+from memory.world import Clock as Clock
 from wellworn import Scope
 from wellworn.tasks import ReasoningBank, Trajectory, trajectory_of
 from wellworn.tasks.consolidate import Consolidator
@@ -12,21 +13,7 @@ from wellworn.tasks.engine import parts_of
 from wellworn.tasks.finish import Finisher
 from wellworn.tasks.tasks import Tasks
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 AGENT = Scope(tenant="acme", agent="a1", user="ada")
-
-
-class Clock:
-    """Stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = NOON
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def forward(self, **by: float) -> None:
-        self.now += timedelta(**by)
 
 
 def a_call(tool: str, ok: bool | None = True, error: str = "", **arguments: Any) -> dict[str, Any]:  # any JSON value

@@ -324,17 +324,6 @@ _FOREIGN = _words(
     " och inte min jeg er ikke og på et til av som har w z nie jest mam ve bir"
 )
 """Function words of other languages."""
-_POLITE_ABROAD = regex(r"(?:bitte|por favor|s'il (?:te|vous) plaît|per favore|alsjeblieft|пожалуйста)\b")
-_ORDERS_ABROAD = _words(
-    "mach baue übersetze nimm installiere aktualisiere implementiere repara abre muestra haz pon actualiza genera implementa fais ouvre"
-    " explique génère reformule reescribe napisz przeredaguj apri maak füge ändere repariere behebe lösche erstelle schreib schreibe benenne starte entferne prüfe arregla añade agrega cambia borra"
-    " elimina crea corrige escribe ejecuta quita ajoute supprime crée écris lance répare enlève vérifie aggiungi correggi cancella"
-    " scrivi esegui rimuovi adiciona apaga cria escreve voeg verwijder schrijf добавь исправь удали измени создай запусти напиши"
-)
-_STANDING_ABROAD = regex(
-    r"\b(?:immer|nie|niemals|stets|ab (?:jetzt|sofort)|statt|siempre|nunca|en (?:vez|lugar) de|toujours|jamais|désormais|au lieu"
-    r"|sempre|mai|invece|em vez|altijd|nooit|voortaan|всегда|никогда)\b"
-)
 _FEWEST_FOREIGN = 4
 
 
@@ -352,9 +341,7 @@ def label(sentence: Sentence) -> Label:
         return "question"
     task = next((word for word in said if word not in _BEFORE_TASK), "") in _TASKS
     if not task and not is_english(text):
-        if (
-            said[0] in _ORDERS_ABROAD or _POLITE_ABROAD.match(text) or wants_work(text)
-        ) and not _STANDING_ABROAD.search(text):
+        if wants_work(text):
             return "request"
         return _stated(text) if len(words(text)) >= 3 else "fragment"
     if task or _REQUEST.search(text):

@@ -79,17 +79,12 @@ def only_looks(step: Step) -> bool:
 
 def is_check(step: Step) -> bool:
     """Whether a call tests, lints or builds something."""
-    return shell.checks(step.command) is not None if step.command else is_finding(step)
-
-
-def is_finding(step: Step) -> bool:
-    """Whether a call failed because of what it found: never a reason against the call."""
-    return step.found
+    return shell.checks(step.command) is not None if step.command else step.found
 
 
 def answers_no(step: Step) -> bool:
     """Whether a look at something failed only because of what it found, such as a `grep` without a match."""
-    return only_looks(step) and is_finding(step)
+    return only_looks(step) and step.found
 
 
 def holds(step: Step) -> bool:
@@ -114,13 +109,13 @@ def same_attempt(one: Step, other: Step) -> bool:
     return attempted(one) <= attempted(other)
 
 
-def _makes_good(worked: Step, failed: Step, between: Sequence[Step], later: Sequence[Step]) -> bool:
+def _makes_good(worked: Step, failed: Step, between: Sequence[Step]) -> bool:
     """Whether a call that worked does what another failed to do. One that never ran changed nothing: another can stand
-    in for it, and another way to install something, if a check holds later. What a check found is mended when another
+    in for it. What a check found is mended when another
     check of its kind holds after something was done about it."""
     if worked.belied or shell.does_less(worked.command, failed.command):
         return False
-    if is_check(failed) and is_finding(failed):
+    if is_check(failed) and failed.found:
         done = (step for step in reversed(between) if changes(step) or (_did(step) and not is_check(step)))
         if shell.checks_elsewhere(worked.command, failed.command) or shell.goes_back(worked.command):
             return False
@@ -130,11 +125,9 @@ def _makes_good(worked: Step, failed: Step, between: Sequence[Step], later: Sequ
         return True
     if not worked.command or not _did(worked):
         return False
-    if shell.installs_as_much(worked.command, failed.command) and any(map(holds, later)):
-        return True
     if failed.refused:
         return shell.stands_in(worked.command, failed.command)
-    if not (is_finding(failed) and holds(worked) and shell.checks_as_much(worked.command, failed.command)):
+    if not (failed.found and holds(worked) and shell.checks_as_much(worked.command, failed.command)):
         return False
     return any(changes(step) or (step.command and _did(step) and not is_check(step)) for step in between)
 
@@ -163,9 +156,7 @@ def turnarounds(trajectory: Trajectory) -> list[Turnaround]:
         if steps[place].failed:
             open_.append(place)
             continue
-        failed = [
-            one for one in open_ if _makes_good(steps[place], steps[one], steps[one + 1 : place], steps[place + 1 :])
-        ]
+        failed = [one for one in open_ if _makes_good(steps[place], steps[one], steps[one + 1 : place])]
         if failed:
             open_ = [earlier for earlier in open_ if earlier not in failed]
             between = [p for p in places if failed[-1] < p < place and _did(steps[p])]
@@ -299,33 +290,6 @@ def shape_of(trajectory: Trajectory) -> str:
     return _WORDS.sub(lambda word: OPEN if any(map(str.isdigit, word[0])) else word[0], text)
 
 
-def common_words(shape: str, tasks: Sequence[str]) -> str:
-    """The shape with the values that all its tasks agree on put back: a word that never varied may decide."""
-    parts = shape.split(OPEN)
-    found = [values for task in tasks if (values := _values(parts, one_line(task)))]
-    if len(found) < len(tasks) or not found:
-        return shape
-    same = [{value.casefold() for value in values} for values in zip(*found, strict=True)]
-    filled = [first if len(values) == 1 else OPEN for first, values in zip(found[0], same, strict=True)]
-    return parts[0] + "".join(value + part for value, part in zip(filled, parts[1:], strict=True))
-
-
-def _values(parts: Sequence[str], text: str) -> list[str] | None:
-    """What stands in a text between these parts; None when it has not the parts."""
-    plain, values = text.lower(), list[str]()
-    if len(plain) != len(text) or not plain.startswith(parts[0].lower()):
-        return None
-    place = len(parts[0])
-    for number, part in enumerate(map(str.lower, parts[1:]), start=2):
-        last = number == len(parts) and plain.endswith(part)
-        end = len(plain) - len(part) if last else plain.find(part, place + 1)
-        if end <= place or (number == len(parts) and not last):
-            return None
-        values.append(text[place:end])
-        place = end + len(part)
-    return values
-
-
 def _of_task(value: Any, query: str) -> bool:  # any JSON value
     """Whether the task names this value: as a whole word, so that "1" is not found in "2021"."""
     if isinstance(value, bool) or value is None or isinstance(value, dict | list):
@@ -357,7 +321,7 @@ def followed(advice: Sequence[ToolCall], trajectory: Trajectory) -> bool | None:
     number, worked = len(advice), None
     for end in range(number, len(calls) + 1) if number else ():
         made = calls[end - number : end]
-        if not is_finding(trajectory.steps[places[end - 1]]) and all(
+        if not trajectory.steps[places[end - 1]].found and all(
             any((one.tool, one.args) == (form.tool, form.args) for form in forms)
             for one, forms in zip(advice, made, strict=True)
         ):

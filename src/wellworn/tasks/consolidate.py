@@ -345,7 +345,6 @@ the few words that differ are what matters."""
 _TOKEN = regex(r"“[^”]*”|\"[^\"]*\"|`[^`]*`|[^\s“”\"`]+")
 _CODE = regex(r"\d|[/\\_=@#$%<>|~^{}]|^-|\w[.:]\w|[a-z][A-Z]|\w\(")
 _WORD = regex(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-_CONDITION = regex(r"\b(?:when|whenever|if|unless|because|since|while|until)\b[^,;:.]*", re.IGNORECASE)
 _NOT = regex(
     r"\b(?:not|no|never|nor|avoid\w*|without|cannot|stop|fail\w*|skip\w*|forbidden|wrong|mistake|\w+n['’]t)\b"
     r"(?! (?:more|less|fewer|later|earlier|longer) than)",
@@ -383,8 +382,6 @@ class Advice:
     """Stems of the words that carry the topic, in order."""
     arguments: tuple[str, ...]
     against: bool
-    unless: bool
-    """Whether its condition is denied."""
 
 
 def advice_of(entry: Entry) -> Advice:
@@ -405,16 +402,12 @@ def _read(text: str, warns: bool) -> Advice:
         return token[-1] if token[-1] in ",;:." else ""
 
     said = _TOKEN.sub(kept, text)
-    found = _CONDITION.search(said)
-    condition = found.group() if found and len(_WORD.findall(said.replace(found.group(), ""))) >= 2 else ""
-    told = said.replace(condition, "") if condition else said
-    denials = len(_NOT.findall(told))
+    denials = len(_NOT.findall(said))
     stems = [stem(word) for word in _WORD.findall(_NOT.sub(" ", said).lower())]
     return Advice(
         content=tuple(word for word in stems if word in _KEPT or word not in _EMPTY),
         arguments=tuple(arguments),
-        against=denials % 2 == 1 if denials or _ADVISES.search(told) else warns,
-        unless=len(_NOT.findall(condition)) % 2 == 1,
+        against=denials % 2 == 1 if denials or _ADVISES.search(said) else warns,
     )
 
 
@@ -429,7 +422,7 @@ def duplicates(one: Entry, other: Entry) -> bool:
         if not same or one.text.startswith(TASK_LEAD):
             return same
     a, b = advice_of(one), advice_of(other)
-    if (a.arguments, a.against, a.unless) != (b.arguments, b.against, b.unless):
+    if (a.arguments, a.against) != (b.arguments, b.against):
         return False
     if a.content == b.content:
         return True
@@ -451,7 +444,7 @@ def contradiction(one: Entry, other: Entry) -> str:
         same = mine.key(one.kind) == yours.key(other.kind) and set(mine.conditions) == set(yours.conditions)
         return "outcome" if same and one.kind != other.kind else ""
     a, b = advice_of(one), advice_of(other)
-    if a.arguments != b.arguments or a.unless != b.unless:
+    if a.arguments != b.arguments:
         return ""
     if a.against == b.against:
         return "exclusive" if _one_of(a.content, b.content) else ""

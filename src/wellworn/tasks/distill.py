@@ -26,7 +26,6 @@ from wellworn.tasks.calls import (
     changed,
     error_of,
     is_check,
-    is_finding,
     opened,
     prepared,
     put_argument,
@@ -156,7 +155,7 @@ def _read(value: object, trajectories: Sequence[Trajectory], kinds: Sequence[str
         return why_not
     made = [(step, opened(trajectories[attempt], place)) for (attempt, place), step in zip(places, steps, strict=True)]
     worked = [call for step, call in made if step.action and not step.failed and kind == "strategy"]
-    wrong = [(step, call) for step, call in made if step.action and not is_finding(step)]
+    wrong = [(step, call) for step, call in made if step.action and not step.found]
     failed = [call for step, call in wrong if step.failed or kind == "guardrail"]
     return NewItem(
         kind=kind,
@@ -230,7 +229,7 @@ def from_success(trajectory: Trajectory) -> list[NewItem]:
 
 def from_failure(trajectory: Trajectory, reasons: Sequence[str] = ()) -> list[NewItem]:
     """At most two guardrails from an attempt that failed; `reasons` are the judge's."""
-    left = [place for place in unresolved(trajectory) if not is_finding(trajectory.steps[place])]
+    left = [place for place in unresolved(trajectory) if not trajectory.steps[place].found]
     found = _ways(trajectory, left[-1]) or [_failed_call(trajectory, left[-1])] if left else []
     refused = [place for place in called(trajectory) if trajectory.steps[place].refused]
     found = found or _wrong_way(trajectory, reasons) or [_failed_call(trajectory, place) for place in refused[-1:]]
@@ -257,7 +256,7 @@ def _wrong(lost: Trajectory, won: Trajectory) -> list[Step]:
 
 def _without_findings(trajectory: Trajectory, turn: Turnaround) -> Turnaround | None:
     """The turnaround as far as calls were wrong; None where a check found something, and then no more."""
-    wrong = tuple(place for place in turn.failed if not is_finding(trajectory.steps[place]))
+    wrong = tuple(place for place in turn.failed if not trajectory.steps[place].found)
     return replace(turn, failed=wrong) if wrong else None
 
 

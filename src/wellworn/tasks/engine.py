@@ -140,7 +140,7 @@ def words_of(entry: Entry) -> ItemWords:
     return ItemWords(
         key=pattern.key(entry.kind) or entry.id,
         task=frozenset(terms(" ".join(pattern.conditions))),
-        done=frozenset(terms(f"{entry.text} {entry.evidence[:READ_CHARS]}" if pattern.tasks else "")),
+        done=frozenset(terms(f"{entry.text} {entry.evidence[:READ_CHARS]}" if pattern.task else "")),
         shape=hash(pattern.shape),
         subject=hash((None if last is None else last.tool, programs(command)[-1:] if command else ())),
     )

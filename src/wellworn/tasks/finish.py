@@ -1,8 +1,7 @@
 """Attempts brought to their end: distilled, stored, and the items they were given made surer or less sure.
 
 Models are called and texts embedded first. Then one transaction writes all of it: an attempt is finished or as before.
-A new item starts with every word of its task, because a word that never varied may decide ("stable", "nightly"). Only
-when the same calls worked for three tasks of one shape are the words that differ between these left open.
+An item keeps every word of its task, because any of them may decide ("stable", "nightly").
 """
 
 from __future__ import annotations
@@ -12,15 +11,14 @@ from dataclasses import replace
 from datetime import datetime
 
 from wellworn.core.errors import ModelFailed, NotFound, StoreError
-from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Link, Partition
-from wellworn.ingest.remember import keep, strengthened
+from wellworn.ingest.remember import keep
 from wellworn.learning.log import FAILURE_STEP, OutcomeInput, judged
 from wellworn.store.events import Event, audit
 from wellworn.store.port import NewEntry, Selection, Tx
 from wellworn.tasks import items
-from wellworn.tasks.calls import called, common_words, followed, tried
-from wellworn.tasks.consolidate import ended, merged
+from wellworn.tasks.calls import called, followed, tried
+from wellworn.tasks.consolidate import ended
 from wellworn.tasks.distill import Distilled, distill
 from wellworn.tasks.engine import Parts
 from wellworn.tasks.judge import Verdict, judge
@@ -34,8 +32,6 @@ DOUBTED_STEP = 0.05
 """What it loses when its calls worked, and yet the task is said to have failed."""
 ALIKE = 0.5
 """Share of the words that two tasks must have in common for a failure at one to count at the other."""
-SIBLINGS = 3
-"""Different tasks of one shape that it takes to leave a word open."""
 MOST_TWINS = 50
 LOST = "the process ended before the work did"
 _MANY = 10_000
@@ -69,15 +65,15 @@ class Finisher:
         with self._parts.writer.transact() as tx:
             for task, used, logged in uses:
                 self._reinforce(tx, task, used, logged)
-            stored = [store(tx, record, item, twins, now) for record, item, twins, _ in made]
-            for id, (*_, beaten) in zip(stored, made, strict=True):
+            stored = [store(tx, record, now) for record, _ in made]
+            for id, (_, beaten) in zip(stored, made, strict=True):
                 there = tx.get([first.partition], beaten).values()
                 ended = [one for one in there if one.state == "active" and one.id not in stored]
                 end(tx, id, ended, now, change="superseded")
             ids = tuple(dict.fromkeys(stored))
             changes = [(task, {"verdict": verdict, "entry_ids": ids}) for task, verdict in attempts]
             over = [self._tasks.move_in(tx, task, "reinforced", **changed) for task, changed in changes]
-            new = len({record.entry.id for record, *_ in made} & set(ids))
+            new = len({record.entry.id for record, _ in made} & set(ids))
             queued = new > 0 and self._added(tx, first.partition, new)
         if queued:
             self._parts.engine.background.wake()
@@ -85,25 +81,21 @@ class Finisher:
 
     # -- what it taught ----------------------------------------------------------------------------------------------
 
-    def _items(
-        self, attempts: Sequence[JudgedTask], found: Distilled
-    ) -> list[tuple[NewEntry, items.NewItem, tuple[str, ...], list[str]]]:
-        """The items as they are to be stored, each with the stored ones that it joins and those that it ends. Texts are
-        embedded here."""
+    def _items(self, attempts: Sequence[JudgedTask], found: Distilled) -> list[tuple[NewEntry, list[str]]]:
+        """The items as they are to be stored, each with the stored ones that it ends. Texts are embedded here."""
         writer, now, task = self._parts.writer, self._parts.engine.clock(), attempts[0][0]
         verdicts = {verdict.success for _, verdict in attempts}
         outcome: items.Outcome = "contrast" if len(verdicts) == 2 else "success" if True in verdicts else "failure"
         origin = items.Origin(task=task.task_id, agent=task.agent_id, outcome=outcome, run=task.run_id, by=found.by)
         trusted = all(task.done.trusted for task, _ in attempts)
-        joined = [join(item, self._twins(item.pattern, item.kind, task, trusted)) for item in found.items]
-        beaten = [self._beaten(item, task, trusted) for item in found.items]
         drafts = [
             items.draft_of(item, origin, domain=task.domain, layer=task.partition.layer, trusted=trusted)
-            for item, _ in joined
+            for item in found.items
         ]
         entries = [writer.entry(draft, task.partition.scope, now) for draft in drafts]
         records = writer.records_of(entries) if entries else []
-        return [(record, *one, ends) for record, one, ends in zip(records, joined, beaten, strict=True)]
+        beaten = [self._beaten(item, task, trusted) for item in found.items]
+        return list(zip(records, beaten, strict=True))
 
     def _beaten(self, item: items.NewItem, task: Task, trusted: bool) -> list[str]:
         """Strategies for the very task of a new one, to make a call that it says has failed and does not make itself."""
@@ -225,48 +217,12 @@ class Finisher:
         return over
 
 
-# -- items with the same calls, learned at different tasks -----------------------------------------------------------
-
-
-def join(item: items.NewItem, twins: Sequence[Entry]) -> tuple[items.NewItem, tuple[str, ...]]:
-    """A new item as it is to be stored, and the stored ones with the same calls that it becomes one with."""
-    known = {twin.id: pattern for twin in twins if (pattern := items.pattern_of(twin)).shape == item.pattern.shape}
-    if item.when is not None or not known:  # a model says itself when it applies
-        return item, ()
-    told = dict.fromkeys(task for one in (*known.values(), item.pattern) for task in one.tasks)
-    tasks = tuple(told)[-items.MOST_TASKS :]
-    if len(tasks) >= SIBLINGS:
-        general = item.pattern.of_task(common_words(item.pattern.shape, tasks))
-        return replace(item, pattern=replace(general, tasks=tasks)), tuple(known)
-    same = [id for id, one in known.items() if one.conditions == item.pattern.conditions]
-    return item, tuple(same[:1])
-
-
-def store(tx: Tx, record: NewEntry, item: items.NewItem, twins: Sequence[str], now: datetime) -> str:
-    """Write an item, or strengthen one that says it already, which takes its words; others that it stands for end."""
-    new = record.entry
-    known = [one for one in tx.get([new.partition], twins).values() if one.state == "active"]
-    known = known if tx.find_same(new.partition, new.content_hash) is None else []
-    if not known:
-        id = keep(tx, record, now)
-        entry = tx.get([new.partition], [id])[id]
-        tx.update(replace(entry, at=max(now, entry.at)), change=None)
-        return id
-    best, *others = sorted(known, key=lambda one: (-one.usage_count, -one.confidence, one.id))
-    pattern = _with_failed(item.pattern, [items.pattern_of(entry) for entry in known])
-    kept = replace(
-        strengthened(merged(best, others, now) if others else best, new, now),
-        at=max(now, best.at),
-        metadata={**best.metadata, items.PATTERN: to_plain(pattern)},
-    )
-    if pattern.conditions == items.pattern_of(best).conditions:
-        tx.update(kept, change=None)
-    else:
-        said = {name: getattr(new, name) for name in ("text", "title", "token_count", "content_hash")}
-        tx.update(replace(kept, **said), change="generalised", index=record.index, vector=record.vector)
-    audit(tx, Event(at=now, tenant=best.tenant, action="repeat", entry_id=best.id))
-    end(tx, best.id, others, now, change="generalised")
-    return best.id
+def store(tx: Tx, record: NewEntry, now: datetime) -> str:
+    """Write an item, or strengthen the one that says it already."""
+    id = keep(tx, record, now)
+    entry = tx.get([record.entry.partition], [id])[id]
+    tx.update(replace(entry, at=max(now, entry.at)), change=None)
+    return id
 
 
 def end(tx: Tx, id: str, others: Sequence[Entry], now: datetime, *, change: str) -> None:
@@ -274,11 +230,3 @@ def end(tx: Tx, id: str, others: Sequence[Entry], now: datetime, *, change: str)
     for entry in others:
         tx.update(ended(entry, now), change=change)
         tx.add_links([Link(source=id, target=entry.id, type="supersedes", created_at=now)])
-
-
-def _with_failed(pattern: items.Pattern, others: Sequence[items.Pattern]) -> items.Pattern:
-    """With what failed at its siblings, the latest few."""
-    calls = {(call.tool, str(call.args)): call for one in (*others, pattern) for call in one.failed}
-    tasks = dict.fromkeys(task for one in (*others, pattern) for task in one.tasks)
-    failed = tuple(calls.values())[-items.MOST_TASKS :] if pattern.calls else pattern.failed
-    return replace(pattern, failed=failed, tasks=tuple(tasks)[-items.MOST_TASKS :])

@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Literal, get_args
 
 from wellworn.core.dataclass import dataclass
@@ -57,7 +57,6 @@ MOST_STRATEGIES, MOST_GUARDRAILS, MOST_CONTRASTS = 3, 2, 5
 MAX_ITEM_CHARS = 2_000
 TASK_CHARS = 160
 """Of a task that the text shows."""
-MOST_TASKS = 8
 CALLS_TAG = "calls:"
 MAX_EVIDENCE_CHARS = 4_000
 
@@ -67,21 +66,15 @@ class Pattern:
     """What an item says, as data."""
 
     task: str = ""
-    """The task it is for, `…` where any value will do."""
-    tasks: tuple[str, ...] = ()
-    """Tasks that it was learned from, the latest last."""
+    """The task it is for."""
     shape: str = ""
     """The task with every value that went into a call, and every number, left open; siblings have the same."""
     conditions: tuple[str, ...] = ()
-    """The words of the task that it depends on, as far as is known."""
+    """The words of the task that it depends on."""
     calls: tuple[ToolCall, ...] = ()
     """To make, in order."""
     failed: tuple[ToolCall, ...] = ()
     """Not to make."""
-
-    def of_task(self, task: str) -> Pattern:
-        """The same for a task in these words."""
-        return replace(self, task=task, conditions=content_words(task))
 
     def key(self, kind: str) -> str:
         """The same for items about the same calls, whether to make them or not; empty for an item without calls."""
@@ -91,10 +84,9 @@ class Pattern:
 
 
 def pattern_for(trajectory: Trajectory, calls: Sequence[ToolCall] = (), failed: Sequence[ToolCall] = ()) -> Pattern:
-    """What one attempt says about calls: all words of its task are conditions, until siblings show which are not."""
-    task = one_line(trajectory.query)[:MAX_TASK_CHARS]
-    pattern = Pattern(tasks=(task,), shape=shape_of(trajectory), calls=tuple(calls), failed=tuple(failed))
-    return pattern.of_task(task)
+    """What one attempt says about calls. All words of its task are conditions: any of them may decide."""
+    task, shape = one_line(trajectory.query)[:MAX_TASK_CHARS], shape_of(trajectory)
+    return Pattern(task=task, shape=shape, conditions=content_words(task), calls=tuple(calls), failed=tuple(failed))
 
 
 @dataclass(frozen=True, kw_only=True)

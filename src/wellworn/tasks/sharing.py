@@ -149,7 +149,7 @@ class Sharing(OfBank):
             metadata={
                 ORIGIN: {key: origin[key] for key in ("agent", "outcome", "by") if key in origin},
                 SHARED: moved,
-                **({PATTERN: to_plain(replace(pattern, tasks=(pattern.task,)))} if pattern.task else {}),
+                **({PATTERN: to_plain(pattern)} if pattern.task else {}),
             },
         )
 

@@ -111,13 +111,8 @@ _NOTHING = regex(
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
 """What test runners print when they ran no test."""
-_HIDES = regex(r"\||;")
-"""A pipe, `||` and `;` put another exit code in the place of the program's own."""
-_GOES_ON = regex(r"\bpsql\b[^\n|;]*(?: -\w*f| --file|<)")
-"""With a file `psql` goes on after an error."""
-_SQL_FAILED = regex(r"^(?:psql:(?:\S+:\d+:)? )?ERROR:", re.IGNORECASE | re.MULTILINE)
-_FINE = regex(r"^[ \t]*(?:ok \d|✓|✔|--- PASS|Compiling |warning\b).*", re.MULTILINE)
-"""Lines that may name a failure and tell of none."""
+_HIDES = regex(r"\||;|\bpsql\b")
+"""A pipe, `||` and `;` put another exit code in the place of the program's own, and `psql` goes on after an error."""
 _NO_FAILURE = regex(
     r"(?<![=\w])(?:0|no) (?:\w+ )?(?:fail\w*|errors?|issues?|problems?)\b|\b(?:fail\w*|errors?)(?:\s*[:=]\s*|\s+)0\b(?!\.\d)",
     re.IGNORECASE,
@@ -126,9 +121,6 @@ _OF_FAILURE = regex(
     r"(?<![\w./-])(?:errors?|fail(?:s|ed|ing|ures?)?|fatal|undefined|undeclared|cannot|could not|unable|timed out)"
     r"(?![\w/-]|\.\w)",
     re.IGNORECASE,
-)
-_SAYS_FAILED = regex(
-    r"^[^\w\n]{0,9}(?:\S{1,99} )?(?:error|fatal|failed)\b|\bfailed=[1-9]", re.IGNORECASE | re.MULTILINE
 )
 
 _FINDINGS = regex(
@@ -169,8 +161,6 @@ _LESS = regex(
 )
 """Options with which a command undoes, tries out or leaves out what it is for."""
 
-_INSTALLS = frozenset("install ci sync deps".split())  # noqa: SIM905
-_JAVASCRIPT = frozenset("npm yarn pnpm bun".split())  # noqa: SIM905
 _UNDOES = regex(
     r"\bgit (?:-\S+ )*(?:stash(?! (?:pop|apply))|checkout(?! -[bB]\b)|switch(?! -[cC]\b)|reset(?= --hard| --merge)"
     r"|restore(?! --staged))\b|\brollout undo\b|\brollback\b"
@@ -198,21 +188,14 @@ def read_output(output: str) -> bool | None:
 
 
 def belied(command: str, output: str) -> bool:
-    """Whether an exit code of 0 says nothing: no test was run, or it can be that of another program and the output speaks
-    of a failure.
-
-    Of a test, a linter or a compiler any word of failure counts; of others, such as `git log`, only one that begins a line.
-    """
+    """Whether an exit code of 0 says nothing: no test was run, or it can be that of another program and the output has a
+    word of failure."""
     if (checks(command) or set()) & {"tests", "all"} and _NOTHING.search(output[-TAIL_CHARS:].rstrip()):
         return not _RAN.search(output)
-    run = programs(command)
-    if not (_HIDES.search(_bare(command)) or _GOES_ON.search(command)) or all(map(looks, run)):
+    if not _HIDES.search(_bare(command)) or all(map(looks, programs(command))):
         return False
-    tail = _NO_FAILURE.sub("", _FINE.sub("", output[-TAIL_CHARS:]))
-    speaks = _SAYS_FAILED if checks(command) is None else _OF_FAILURE
-    if {program[0] for program in run} == {"psql"}:
-        speaks = _SQL_FAILED
-    return read_checks(output) is not True and speaks.search(tail) is not None
+    tail = _NO_FAILURE.sub("", output[-TAIL_CHARS:])
+    return read_checks(output) is not True and _OF_FAILURE.search(tail) is not None
 
 
 @lru_cache(maxsize=MOST_READ)
@@ -234,24 +217,6 @@ def stands_in(command: str, refused: str) -> bool:
     if does is None or meant is None:
         return False
     return "all" in does | meant or not does or not meant or bool(does & meant)
-
-
-def installs_as_much(command: str, other: str) -> bool:
-    """Whether two commands install something, for JavaScript or both not, and the one names all packages of the other."""
-    does, meant = _installed(command), _installed(other)
-    if not does or not meant or (does[0] in _JAVASCRIPT) != (meant[0] in _JAVASCRIPT):
-        return False
-    return set(meant[1:]) <= set(does[1:])
-
-
-def _installed(command: str) -> list[str]:
-    """The program of a command that installs, and the packages it names, if it names any; empty if it does other things."""
-    parts = [(program, part) for part in _CHAIN.split(_bare(command)) if (program := _program(part.strip()))]
-    parts = [(program, _given(part)) for program, part in parts if program[0] not in _ASIDE and not looks(program)]
-    if len(parts) != 1 or parts[0][0][-1] not in _INSTALLS or len(parts[0][0]) == 1:
-        return []
-    program, words = parts[0]
-    return [program[0], *words[words.index(program[-1]) + 1 :]]
 
 
 def _given(part: str) -> list[str]:

@@ -35,8 +35,6 @@ NEXT: dict[TaskState, tuple[TaskState, ...]] = {
     "reinforced": (),
     "abandoned": (),
 }
-_FORMER: dict[str, TaskState] = {"ready": "executing", "distilling": "judging", "stored": "reinforced"}
-"""States that older versions wrote."""
 
 
 class TaskMoved(WellwornError):
@@ -107,7 +105,7 @@ class Tasks:
     def move_in(self, tx: Tx, task: Task, to: TaskState, **changes: Any) -> Task:  # fields of Task
         """The same within a transaction; `TaskMoved` when the attempt is no longer as it was read."""
         record = tx.record(task.partition, KIND, task.id)
-        now = "gone" if record is None else _state(record)
+        now = "gone" if record is None else record.state
         if now != task.state or to not in NEXT[task.state]:
             raise TaskMoved(f"task {task.id} was {task.state} and is {now}: it cannot become {to}")
         moved = replace(task, state=to, updated_at=max(self._clock(), task.updated_at), **changes)
@@ -118,8 +116,8 @@ class Tasks:
 
     def all(self, partition: Partition, *, states: Sequence[TaskState] | None = None, limit: int = 100) -> list[Task]:
         """Newest first."""
-        names = None if states is None else [*states, *(old for old, state in _FORMER.items() if state in states)]
-        found = self._store.records(RecordFilter(partition=partition, kinds=[KIND], states=names, limit=limit))
+        wanted = [*(NEXT if states is None else states)]
+        found = self._store.records(RecordFilter(partition=partition, kinds=[KIND], states=wanted, limit=limit))
         return [_task_in(record) for record in found]
 
     def find(self, partition: Partition, task_id: str, *, limit: int = 200) -> list[Task]:
@@ -148,10 +146,6 @@ _LONG = {short: name for name, short in _SHORT.items()}
 """Names of fields in a stored body, where they differ; and back."""
 
 
-def _state(record: Record) -> str:
-    return _FORMER.get(record.state, record.state)
-
-
 def _record(task: Task) -> Record:
     body = {_SHORT.get(name, name): value for name, value in to_plain(task).items() if name not in _COLUMNS}
     return Record(
@@ -172,7 +166,7 @@ def _task_in(record: Record) -> Task:
         "id": record.key,
         "partition": to_plain(record.partition),
         "session_id": record.session,
-        "state": _state(record),
+        "state": record.state,
         "created_at": record.created_at,
         "updated_at": record.updated_at,
     }

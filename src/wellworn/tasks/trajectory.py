@@ -93,7 +93,8 @@ class Step:
 
     @cached_property
     def found(self) -> bool:
-        """Whether it failed because a test, a linter or a compiler found something, or a look at something answered no."""
+        """Whether it failed because a test, a linter or a compiler found something, or a look at something answered no:
+        never a reason against the call."""
         return self.failed and reports_findings(self.command, self.error or self.result, self.exit_code)
 
     @cached_property
