@@ -17,10 +17,7 @@ from wellworn.ingest.validate import CHECKS, Draft, check
 SCOPE = Scope(tenant="t", user="ada")
 MOMENT = datetime(2026, 5, 1, tzinfo=UTC)
 words = st.lists(
-    st.sampled_from(
-        ["deploy", "service", "cluster", "error", "nightly", "export", "invoice", "17", "18", "19", "the", "of"]
-    ),
-    max_size=9,
+    st.sampled_from(["deploy", "service", "cluster", "error", "nightly", "17", "18", "the", "of"]), max_size=9
 )
 
 

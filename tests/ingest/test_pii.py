@@ -6,7 +6,6 @@ import ipaddress
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -14,14 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.pii_corpus.marked import Marked, marked
+from ingest.pii_corpus.marked import marked
 from wellworn import Memory, Scope
 from wellworn.core.clock import system_clock
 from wellworn.core.errors import InvalidInput, PersonalData
-from wellworn.ingest.pii import Pseudonyms, scrub_text
-from wellworn.ingest.pii.find import PLACEHOLDER, find, iban_checks, luhn
+from wellworn.ingest.pii import RuleScrubbing, scrub_text
+from wellworn.ingest.pii.find import find, iban_checks, luhn
 from wellworn.store.sql.reader import SqlReader
-from wellworn.store.sql.tx import SqlTx
 from wellworn.store.sqlite import SqliteStore
 
 POSITIVES = [*marked("people_tune"), *marked("secrets_tune")]
@@ -29,33 +27,16 @@ PIECES = st.one_of(
     st.sampled_from([case.text for case in POSITIVES]),
     st.text(max_size=12),
     st.text("0123456789 .-+()/:@[]_%ABEFabef", max_size=24),
-    st.sampled_from(
-        [
-            "tel ",
-            "SSN ",
-            "order ",
-            "v",
-            "[EMAIL_1]",
-            "\u200b",
-            "４",
-            "://",
-            "?token=",
-            "sk-",
-            "eyJ",
-            "password is ",
-            "api_key=",
-        ]
-    ),
+    st.sampled_from(["tel ", "SSN ", "order ", "v", "[EMAIL_1]", "\u200b", "４", "://", "?token=", "sk-", "eyJ"]),
+    st.sampled_from(["password is ", "api_key="]),
 )
 TEXTS = st.lists(PIECES, max_size=5).map("".join)
 
 
 def test_check_digits() -> None:
-    assert luhn("4111111111111111")
-    assert not luhn("4111111111111112")
-    assert iban_checks("DE89370400440532013000")
-    assert not iban_checks("DE89370400440532013001")
-    assert not iban_checks("DE89É")
+    assert [luhn(card) for card in ("4111111111111111", "4111111111111112")] == [True, False]
+    ibans = ("DE89370400440532013000", "DE89370400440532013001", "DE89É")
+    assert [iban_checks(iban) for iban in ibans] == [True, False, False]
 
 
 @given(TEXTS)
@@ -72,16 +53,6 @@ def test_what_is_outside_of_findings_stays(text: str) -> None:
     assert all(a.end <= b.start for a, b in pairwise(found))
     if not found:
         assert scrub_text(text).text == text
-
-
-@pytest.mark.parametrize("case", POSITIVES[::7], ids=lambda case: case.kind)
-def test_no_value_of_the_corpus_survives_anywhere_in_a_text(case: Marked) -> None:
-    _, text, values = case
-    masked = scrub_text(f"before\n{text}\nafter").text
-    assert masked.startswith("before\n")
-    assert masked.endswith("\nafter")
-    assert not any(value in masked for value in values if value not in masked.replace(text, ""))
-    assert PLACEHOLDER.search(masked)
 
 
 def test_the_same_thing_in_another_form_is_the_same() -> None:
@@ -106,60 +77,21 @@ def test_modes() -> None:
 
 
 SEEDS = [
-    "a",
-    "1",
-    "@",
-    "a@",
-    "a@a.",
-    "a.",
-    "1 ",
-    "1-",
-    "1.",
-    "(1",
-    "+1 2",
-    "00",
-    "::",
-    "f:",
-    "2001:db8:",
-    "eyJ",
-    "sk-a",
-    "xoxb-",
-    "-----BEGIN PRIVATE KEY-----",
-    "eyJaaaaaaaaa.eyJaaaaaa.",
-    "://a:b",
-    "://:@",
-    "?token=",
-    "&key=a",
-    "AA11 AA11 ",
-    "tel 1",
-    "tel 030 12",
-    "ssn 1",
-    "%40",
-    "１",
-    "\u200b",
-    "é@é.",
-    "[A",
-    "Bearer a",
-    "secretaccesskey=",
-    "a_",
-    "'a",
-    "password is ",
-    "password=",
-    'password "a',
-    "pass ",
-    "a is the password ",
-    "token aB1",
-    "aB1.",
-    "user/pass: a",
-    "mysql -p",
-    "curl -u a:",
-    "cookie: a=",
-    'auth("a", ',
-    "Anna A ",
-    "12 A ",
-    "Calle de A ",
-    "born on ",
-    "passport no ",
+    *("a", "1", "@", "a@", "a@a.", "a.", "1 ", "1-", "1.", "(1", "+1 2", "00", "::", "f:", "2001:db8:", "eyJ", "sk-a"),
+    *("-----BEGIN PRIVATE KEY-----", "eyJaaaaaaaaa.eyJaaaaaa.", "://a:b", "://:@", "?token=", "&key=a", "AA11 AA11 "),
+    *("tel 1", "tel 030 12", "ssn 1", "%40", "１", "\u200b", "é@é.", "[A", "Bearer a", "secretaccesskey=", "a_", "'a"),
+    *("password is ", "password=", 'password "a', "pass ", "a is the password ", "token aB1", "aB1.", "user/pass: a"),
+    *(
+        "mysql -p",
+        "curl -u a:",
+        "cookie: a=",
+        'auth("a", ',
+        "Anna A ",
+        "12 A ",
+        "Calle de A ",
+        "born on ",
+        "passport no ",
+    ),
 ]
 
 
@@ -171,25 +103,10 @@ def test_a_text_made_to_be_slow_is_searched_to_its_end(seed: str) -> None:
     assert all(0 <= found.start < found.end <= len(text) for found in find(text, strict=True))
 
 
-DENSE = [
-    "u{0}@example.com ",
-    "u{0}\u200b@ex.com, ",
-    "+49 30 {0:07d} ",
-    "415-555-{0:04d} ",
-    "10.1.{1}.7 ",
-    "2001:db8::{1:x} ",
-    "123-45-6789 ",
-    "4111111111111111 ",
-    "DE89370400440532013000 ",
-    "?token=abc{0}de ",
-    "a://u:p{0}@h ",
-    "tel 030 {0:07d} ",
-    "u{0}@ex.com +49 30 {0:07d} 10.1.{1}.4 4111111111111111 ",
-]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("form", DENSE)
+@pytest.mark.parametrize(
+    "form", ["u{0}\u200b@ex.com, ", "?token=abc{0}de ", "u{0}@ex.com 10.1.{1}.4 4111111111111111 "]
+)
 def test_text_that_is_nothing_but_findings_is_masked_to_its_end(form: str) -> None:
     size = 120_000
     masked = scrub_text("".join(form.format(number, number % 250) for number in range(size // len(form))))
@@ -197,34 +114,23 @@ def test_text_that_is_nothing_but_findings_is_masked_to_its_end(form: str) -> No
 
 
 def test_numbers_are_asked_for_and_given_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many findings: two reads, and one transaction with three reads and two writes when some are new."""
-    done: list[str] = []
-    for owner in (SqliteStore, SqlReader, SqlTx):
-        for name in ("records", "put_records", "transact"):
-            if own := owner.__dict__.get(name):
-                monkeypatch.setattr(owner, name, counting(done, name, own, threading.get_ident()))
+    """However many findings: two reads when all are known."""
     store, partition = SqliteStore(":memory:"), Scope(tenant="acme", user="u").home()
-    pseudonyms = Pseudonyms(store, clock=system_clock)
-    for count in (1, 10, 1000):
-        text = " ".join(f"u{number}@example.com" for number in range(count))
-        numbers = pseudonyms.numbered(partition, find(text))
-        assert numbers == [*range(1, count + 1)]
-        assert len(done) <= 8
-        done.clear()
-        assert pseudonyms.numbered(partition, find(text)) == numbers
-        assert done == ["records", "records"]
-        done.clear()
-
-
-def counting(done: list[str], name: str, call: Callable[..., Any], thread: int) -> Callable[..., Any]:
-    """The call, counted in one thread: stores of other tests may still write in theirs."""
+    scrub, read = RuleScrubbing("mask", store, clock=system_clock).sent(partition), list[str]()
+    records, mine = SqlReader.records, threading.get_ident()
 
     def counted(*args: Any, **kwargs: Any) -> Any:
-        if threading.get_ident() == thread:
-            done.append(name)
-        return call(*args, **kwargs)
+        read.extend(["records"] if threading.get_ident() == mine else [])
+        return records(*args, **kwargs)
 
-    return counted
+    monkeypatch.setattr(SqlReader, "records", counted)
+    for count in (1, 10, 1000):
+        text = " ".join(f"u{number}@example.com" for number in range(count))
+        masked = " ".join(f"[EMAIL_{number}]" for number in range(1, count + 1))
+        for most in (6, 2):
+            assert scrub(text) == masked
+            assert len(read) <= most
+            read.clear()
 
 
 def test_what_looks_like_the_beginning_of_another_hides_nothing() -> None:
@@ -264,10 +170,8 @@ def test_the_stricter_level() -> None:
     masked = "Dr. [NAME_1], born on [BIRTH_DATE_1], lives at [ADDRESS_1]. Write to [EMAIL_1]."
     assert scrub_text(text, mode="strict").text == masked
     with Memory(":memory:", scrubber="strict") as memory:
-        [id] = memory.for_user("ada").remember(text)
-        kept = memory.for_user("ada").get(id)
-        assert kept is not None
-        assert kept.text == masked
+        memory.for_user("ada").remember(text)
+        assert [entry.text for entry in memory.for_user("ada").entries()] == [masked]
 
 
 def test_loading_the_package_loads_no_rules() -> None:

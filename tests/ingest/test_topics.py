@@ -83,18 +83,18 @@ def test_the_model_of_vectors_agrees_with_that_of_texts() -> None:
     texts = ["My boss is called Priya.", "My car is a Volvo.", "I'm allergic to nuts."]
     found = topics().of_vectors(embedder().embed(texts))
     assert [int(row.argmax()) for row in found] == [int(topics().of_text(text).argmax()) for text in texts]
-    towards = topics().towards(topics().of_text(texts[0]))
-    assert np.isclose(np.linalg.norm(towards), 1.0)
+    assert np.isclose(np.linalg.norm(topics().towards(topics().of_text(texts[0]))), 1.0)
 
 
-def test_a_question_finds_what_is_on_its_topic_and_says_so() -> None:
-    with Memory(":memory:") as mem:
+@pytest.mark.parametrize(("profile", "counts"), [("default", True), ("paper", False), ("reasoningbank", False)])
+def test_a_question_finds_what_is_on_its_topic_and_says_so(profile: str, counts: bool) -> None:
+    with Memory(":memory:", profile=profile, learning="off") as mem:
         ada = mem.for_user("ada")
         for text in ("All my logins are in Dashlane.", "The road was closed.", "My cousin collects stamps."):
             ada.remember(text)
         first = ada.recall("Which app keeps my passwords?")[0]
-        assert "Dashlane" in first.text
-        assert first.factors["topic"] > 1.0
+        assert ("topic" in first.factors) == counts
+        assert not counts or ("Dashlane" in first.text and first.factors["topic"] > 1.0)
 
 
 def test_values_say_nothing_of_a_topic() -> None:
@@ -137,14 +137,6 @@ def test_few_of_the_wordings_that_measure_it_were_trained_on() -> None:
     trained = [_plain(text) for text in trainer.read().texts]
     shared = [text for text in sorted(wordings) if _is_in(trained, text)]
     assert len(shared) <= 0.1 * len(wordings), shared
-
-
-def test_topics_are_of_the_default_profile_only() -> None:
-    for profile, counts in (("default", True), ("paper", False), ("reasoningbank", False)):
-        with Memory(":memory:", profile=profile, learning="off") as mem:
-            ada = mem.for_user("ada")
-            ada.remember("All my logins are in Dashlane.")
-            assert ("topic" in ada.recall("Which app keeps my passwords?")[0].factors) == counts
 
 
 def test_a_text_without_a_topic_is_looked_for_by_its_meaning_alone() -> None:

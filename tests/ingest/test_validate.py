@@ -8,18 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wellworn import InvalidInput, Scope
-from wellworn.ingest.validate import Draft, as_time, check, checked_metadata, checked_tags, checked_text
+from wellworn import Scope
+from wellworn.ingest.validate import Draft, as_time, check, checked_metadata, checked_tags
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ADA = Scope(tenant="acme", user="ada")
-
-
-@given(st.text(), st.integers(0, 20))
-def test_a_lone_surrogate_is_named_with_its_place(text: str, place: int) -> None:
-    clean = text.replace("\x00", "")[:place]
-    with pytest.raises(InvalidInput, match=f"surrogate at position {len(clean)}"):
-        checked_text("text", clean + "\ud800")
 
 
 @pytest.mark.parametrize(
@@ -46,17 +39,13 @@ def test_a_moment_survives_its_own_words(moment: datetime) -> None:
     assert as_time("at", moment.isoformat()) == moment.replace(tzinfo=UTC)
 
 
-def test_metadata_is_a_copy() -> None:
+def test_metadata_is_a_copy_and_tags_lose_repeats_and_spaces_but_not_their_order() -> None:
     mine = {"list": [1]}
     kept = checked_metadata(mine)
     mine["list"].append(2)
     assert kept == {"list": [1]}
-
-
-def test_tags_lose_repeats_and_spaces_but_not_their_order() -> None:
     assert checked_tags([" b ", "a", "b", "a"]) == ["b", "a"]
-    assert checked_tags(tag for tag in ("x", "y")) == ["x", "y"]
-    assert len(checked_tags([str(n) for n in range(64)])) == 64
+    assert checked_tags(str(n) for n in range(64)) == [str(n) for n in range(64)]
 
 
 def test_a_draft_is_valid_from_when_it_happened_but_never_from_the_future() -> None:

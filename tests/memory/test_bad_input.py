@@ -6,14 +6,17 @@ import math
 import os
 import stat
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from memory.world import ADA, BEN, OpenMemory, picture, texts
+from memory.test_malformed import GIVEN, keywords_of, sensible_values, verbs
+from memory.test_malformed import call as called
+from memory.world import ADA, OpenMemory, picture, texts
 from wellworn import EmbeddingFailed, InvalidInput, Memory, NotFound, Scope, ScopeError, WellwornError
 from wellworn.core.errors import StoreError, UnknownKind
 from wellworn.ingest.chunk import chunk
@@ -45,51 +48,24 @@ def cases(bad: dict[str, list[Any]]) -> list[Any]:
 # -- every parameter of remember ---------------------------------------------------------------------------------
 
 BAD: dict[str, list[Any]] = {
-    "text": ["", " \n\t\u3000", "nul \x00 inside", LONE, "x" * 10_000_000, "語" * 4_000_000, b"bytes", None, 5, ["a"]],
-    "kind": ["gossip", None, ["fact"], 5, "Fact", ""],
-    "title": [None, 5, "x" * 300, "\x00", LONE],
+    "text": ["", " \n\t\u3000", "nul \x00 inside", LONE, "x" * 10_000_000, b"bytes", None, ["a"]],
+    "kind": ["gossip", None, ["fact"], "Fact", ""],
+    "title": [None, "x" * 300, "\x00", LONE],
     "tags": ["rust", None, 5, [5], [""], ["\x00"], ["x" * 300], [LONE], [str(n) for n in range(65)], b"ab", [None]],
-    "layer": ["planet", 5, ["user"], "org"],
+    "layer": ["planet", 5, "org"],
     "session_id": ["", 5, "\x00", "x" * 300, LONE],
     "turn_refs": [5, None, "12", [-1], [1.5], [True], [2**31], ["1"], [10**30]],
-    "evidence": ["", 5, "\x00", LONE, "x" * 10_000_000],
-    "source": [None, 5, "\x00", "x" * 300, LONE],
-    "speaker": [5, "\x00", "x" * 300, LONE],
-    "confidence": [-0.1, 1.1, math.nan, math.inf, "0.5", None, True, [0.5], 10**400],
-    "trust": ["maybe", None, True, ["trusted"]],
-    "at": [
-        "yesterday",
-        5,
-        "",
-        "2026-13-01",
-        True,
-        "10000-01-01",
-        timedelta(1),
-        "0001-01-01T00:00+23:59",
-        "\x00",
-        LONE,
-        "x" * 10_000_000,
-        datetime.max.replace(tzinfo=UTC).astimezone(UTC).replace(tzinfo=UTC).isoformat()[:-6] + "-23:59",
-    ],
+    "evidence": ["", 5, LONE],
+    "source": [None, "\x00", "x" * 300],
+    "speaker": [5, "\x00", "x" * 300],
+    "confidence": [-0.1, 1.1, math.nan, math.inf, "0.5", None, True, 10**400],
+    "trust": ["maybe", None, ["trusted"]],
+    "at": [*("yesterday", 5, "", "2026-13-01", True, "10000-01-01", "0001-01-01T00:00+23:59", LONE, "x" * 10_000_000)],
     "valid_from": ["soon", 5.0],
     "valid_to": ["later", [], "2000-01-01"],
     "metadata": [
-        [],
-        "x",
-        5,
-        0,
-        [("a", 1)],
-        {"x": object()},
-        {"x": math.nan},
-        {"x": {1, 2}},
-        {"x": LONE},
-        {"x": b"y"},
-        {("a",): 1},
-        CIRCLE,
-        DEEP,
-        {"x": "y" * 100_000},
-        {"x": datetime.now(UTC)},
-        {1: "one", "1": "the other one"},
+        *([], "x", 0, [("a", 1)], {"x": object()}, {"x": math.nan}, {"x": {1, 2}}, {"x": LONE}, {"x": b"y"}),
+        *({("a",): 1}, CIRCLE, DEEP, {"x": "y" * 100_000}, {1: "one", "1": "the other one"}),
     ],
 }
 
@@ -97,27 +73,14 @@ BAD: dict[str, list[Any]] = {
 @pytest.mark.parametrize(("name", "value"), cases(BAD))
 def test_every_bad_value_of_remember_is_named_and_changes_nothing(mem: Memory, name: str, value: Any) -> None:
     mem.remember("was here before", scope=ADA)
-    call = {"text": "a fine text", name: value}
-    refused(mem, lambda: mem.remember(scope=ADA, **call), name)
-    refused(mem, lambda: mem.remember_many(["fine too", call], scope=ADA), name)
+    given = {"text": "a fine text", name: value}
+    refused(mem, lambda: mem.remember(scope=ADA, **given), name)
+    refused(mem, lambda: mem.remember_many(["fine too", given], scope=ADA), name)
 
 
 @pytest.mark.parametrize(
     "items",
-    [
-        5,
-        None,
-        "one text",
-        {"text": "one mapping"},
-        b"x",
-        [5],
-        [None],
-        [["x"]],
-        [{}],
-        [{"text": "x", "colour": "red"}],
-        [{5: "x"}],
-    ],
-    ids=str,
+    [5, None, "one text", {"text": "one mapping"}, [5], [["x"]], [{}], [{"text": "x", "colour": "red"}], [{5: "x"}]],
 )
 def test_items_that_are_none_are_refused(mem: Memory, items: Any) -> None:
     refused(mem, lambda: mem.remember_many(items, scope=ADA), "items")
@@ -128,32 +91,26 @@ def test_an_unknown_kind_lists_the_known_ones(mem: Memory) -> None:
         mem.remember("x", scope=ADA, kind="gossip")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("scope", [None, "acme", 5, {"tenant": "acme"}, ADA.partitions()[0]])
-def test_no_operation_runs_without_a_scope(mem: Memory, scope: Any) -> None:
-    for call in (
-        lambda: mem.remember("x", scope=scope),
-        lambda: mem.remember_many([], scope=scope),
-        lambda: mem.session(scope=scope, session_id="s"),
-        lambda: mem.sessions(scope=scope),
-        lambda: mem.recall("x", scope=scope),
-        lambda: mem.get("x", scope=scope),
-        lambda: mem.entries(scope=scope),
-        lambda: mem.edit("x", scope=scope, text="y"),
-        lambda: mem.supersede("x", "y", scope=scope),
-        lambda: mem.link("x", "y", "supports", scope=scope),
-        lambda: mem.unlink("x", "y", "supports", scope=scope),
-        lambda: mem.links("x", scope=scope),
-        lambda: mem.history("x", scope=scope),
-        lambda: mem.forget(everything=True, scope=scope),
-        lambda: mem.admin.retention(scope=scope),
-        lambda: mem.admin.erase(scope=scope),
-    ):
-        with pytest.raises(ScopeError, match="scope"):
-            call()
+@pytest.mark.parametrize(("keyword", "bad"), [("scope", "acme"), ("scope", ADA.home()), ("progress", "print")])
+def test_no_verb_takes_what_is_no_scope_or_cannot_be_called(mem: Memory, path: Path, keyword: str, bad: Any) -> None:
+    sensible = sensible_values(path.parent, mem.remember_many(["x y z", "a b c"], scope=ADA))
+    mem.admin.export(path.parent / "some.jsonl")
+    for name, verb in verbs(mem).items():
+        needed, others = keywords_of(verb)
+        if keyword in others and name != "admin.import_from":
+            given = {one: sensible[one] for one in needed} | GIVEN.get(name, {}) | {keyword: bad}
+            given |= {"scope": ADA} if keyword != "scope" and "scope" in others else {}
+            refused(mem, lambda verb=verb, given=given: called(verb, given), keyword)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("verb", ["remember", "recall", "get", "session", "links", "forget"])
+def test_none_is_no_scope(mem: Memory, verb: str) -> None:
+    with pytest.raises(ScopeError, match="scope"):
+        getattr(mem, verb)(["x"] if verb == "forget" else "x", scope=None)
 
 
 @pytest.mark.parametrize("name", ["tenant", "user", "org"])
-@pytest.mark.parametrize("value", ["", "  ", 5, b"x", "\x00", LONE, "x" * 257, [], True])
+@pytest.mark.parametrize("value", ["", 5, "\x00", LONE, "x" * 257, [], True])
 def test_a_scope_is_made_of_names(name: str, value: Any) -> None:
     with pytest.raises(ScopeError, match=name):
         Scope(**{"tenant": "acme", name: value})
@@ -162,51 +119,46 @@ def test_a_scope_is_made_of_names(name: str, value: Any) -> None:
 # -- recall ------------------------------------------------------------------------------------------------------
 
 BAD_RECALLS: dict[str, list[Any]] = {
-    "query": ["", "  \n", None, 5, b"x", "\x00", LONE, "x" * 10_000_000],
-    "k": [0, -5, 10**9, "5", None, 10**5000, 2.5],
-    "kind": ["gossip", 5, [5], ["fact", "gossip"]],
-    "tags": [5, [5], [""], "\x00", LONE],
-    "layer": ["planet", 5, [5]],
-    "session_id": [5, "", "\x00", LONE],
+    "query": ["", "  \n", None, "\x00", LONE, "x" * 10_000_000],
+    "k": [0, 10**9, "5", None, 10**5000, 2.5],
+    "kind": ["gossip", [5], ["fact", "gossip"]],
+    "tags": [5, [5], [""], "\x00"],
+    "layer": ["planet", 5],
+    "session_id": [5, ""],
     "since": ["then", 5],
-    "until": ["then", []],
-    "as_of": ["then", 5.5],
-    "min_score": ["1", math.nan, [1]],
+    "until": [[]],
+    "as_of": [5.5],
+    "min_score": ["1", math.nan],
 }
 
 
 @pytest.mark.parametrize(("name", "value"), cases(BAD_RECALLS))
 def test_every_bad_value_of_recall_is_named(mem: Memory, name: str, value: Any) -> None:
     mem.remember("was here before", scope=ADA)
-    call = {"query": "a fine question", name: value}
-    refused(mem, lambda: mem.recall(scope=ADA, **call), name)
+    given = {"query": "a fine question", name: value}
+    refused(mem, lambda: mem.recall(scope=ADA, **given), name)
 
 
 # -- ids ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "bad",
-    ["", "no-such-id", "\x00", LONE, 5, None, b"x", ["x"], {}, "x" * 1_000_000, "' OR 1=1 --"],
-    ids=lambda v: repr(v)[:20],
+    "bad", ["", "no-such-id", "\x00", LONE, None, ["x"], "x" * 1_000_000, "' OR 1=1 --"], ids=lambda v: repr(v)[:20]
 )
 def test_a_bad_id_is_not_found_or_refused_by_every_verb(mem: Memory, bad: Any) -> None:
     (good,) = mem.remember("was here before", scope=ADA)
-    for call in (
-        lambda: mem.get(bad, scope=ADA),
-        lambda: mem.edit(bad, scope=ADA, text="y"),
-        lambda: mem.history(bad, scope=ADA),
-        lambda: mem.links(bad, scope=ADA),
-        lambda: mem.link(good, bad, "supports", scope=ADA),
-        lambda: mem.link(bad, good, "supports", scope=ADA),
-        lambda: mem.unlink(bad, good, "supports", scope=ADA),
-        lambda: mem.supersede(bad, good, scope=ADA),
-        lambda: mem.supersede(good, bad, scope=ADA),
-        lambda: mem.forget(ids=[good, bad], scope=ADA),
-    ):
+    pairs = ((good, bad), (bad, good))
+    calls: list[tuple[Callable[..., object], tuple[Any, ...]]] = [
+        *((verb, (bad,)) for verb in (mem.get, mem.history, mem.links)),
+        *((verb, (*ids, "supports")) for verb in (mem.link, mem.unlink) for ids in pairs),
+        *((mem.supersede, ids) for ids in pairs),
+        (partial(mem.edit, text="y"), (bad,)),
+        (mem.forget, ([good, bad],)),
+    ]
+    for verb, given in calls:
         before = picture(mem)
         with pytest.raises((NotFound, InvalidInput)):
-            call()
+            verb(*given, scope=ADA)
         assert picture(mem) == before
 
 
@@ -243,35 +195,23 @@ def test_the_largest_text_that_is_allowed_is_stored_whole(mem: Memory) -> None:
     assert "".join(mem.get(entry_id, scope=ADA).evidence for entry_id in ids) == text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "." * 200_000,
-        "?!" * 100_000 + "x",
-        "\n" * 200_000 + "x",
-        "a." * 100_000,
-        "\n " * 100_000 + "x",
-        "…" * 100_000,
-        " \t" * 100_000 + "y",
-    ],
-    ids=["dots", "marks", "lines", "a-dots", "blank-lines", "ellipses", "blanks"],
-)
-def test_long_texts_of_one_sign_are_cut_to_their_end(text: str) -> None:
+@pytest.mark.parametrize("sign", [".", "?!", "\n", "a.", "\n ", "…", " \t"], ids=ascii)
+def test_long_texts_of_one_sign_are_cut_to_their_end(sign: str) -> None:
     """A quadratic chunker would not come back from this."""
+    text = sign * (200_000 // len(sign)) + "x"
     assert "".join(piece.own for piece in chunk(text)) == text
 
 
-@pytest.mark.parametrize("k1", ["'; DROP TABLE entries; --", '"quoted" OR *', "100% _like_", "\\x00 {json: []}"])
-def test_sql_in_any_name_is_only_a_name(mem: Memory, k1: str) -> None:
-    scope = Scope(tenant=k1, user=k1)
-    (entry_id,) = mem.remember(
-        k1, scope=scope, title=k1, tags=[k1], session_id=k1, source=k1, speaker=k1, metadata={k1: k1}
-    )
-    mem.session(scope=scope, session_id=k1).add(k1, k1)
+def test_sql_in_any_name_is_only_a_name(mem: Memory) -> None:
+    name = '\'; DROP TABLE entries; -- "quoted" OR * 100% _like_ \\x00 {json: []}'
+    scope = Scope(tenant=name, user=name)
+    given: dict[str, Any] = {"title": name, "tags": [name], "session_id": name, "source": name, "speaker": name}
+    (entry_id,) = mem.remember(name, scope=scope, metadata={name: name}, **given)
+    mem.session(scope=scope, session_id=name).add(name, name)
     entry = mem.get(entry_id, scope=scope)
-    assert (entry.title, entry.tags, entry.session_id, entry.metadata) == (k1, [k1.strip()], k1, {k1: k1})
-    assert len(mem.recall(k1, scope=scope, tags=k1, session_id=k1)) == 1
-    assert mem.forget(session_id=k1, scope=scope).entries == 2
+    assert {field: getattr(entry, field) for field in given} == given
+    assert len(mem.recall(name, scope=scope, tags=name, session_id=name)) == 1
+    assert mem.forget(session_id=name, scope=scope).entries == 2
     assert mem.verify().ok
 
 
@@ -304,17 +244,9 @@ def broken(count: int) -> Any:
 
 
 ANSWERS: dict[str, Callable[[int], Any]] = {
-    "nan": lambda n: np.full((n, 4), np.nan, dtype=np.float32),
-    "one nan": lambda n: np.where(np.arange(4 * n).reshape(n, 4) == 4 * n - 1, np.nan, 0.5).astype(np.float32),
-    "infinite": lambda n: np.full((n, 4), np.inf, dtype=np.float32),
-    "too wide": lambda n: np.ones((n, 5), dtype=np.float32),
-    "too narrow": lambda n: np.ones((n, 3), dtype=np.float32),
+    "nan": lambda n: np.where(np.arange(4 * n).reshape(n, 4) == 4 * n - 1, np.nan, 0.5).astype(np.float32),
     "too few": lambda n: np.ones((n - 1, 4), dtype=np.float32),
-    "too many": lambda n: np.ones((n + 1, 4), dtype=np.float32),
-    "flat": lambda n: np.ones(4 * n, dtype=np.float32),
-    "none": lambda n: None,
     "words": lambda n: [["a", "b", "c", "d"]] * n,
-    "ragged": lambda n: [[1.0]] + [[1.0, 0.0, 0.0, 0.0]] * (n - 1),
     "raises": broken,
 }
 
@@ -354,11 +286,7 @@ def test_vectors_of_any_length_are_stored_at_length_one(opened: OpenMemory, loca
     assert mem.recall("a question", scope=ADA).hits[0].factors["meaning"] == pytest.approx(10.0)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [np.full(4, np.nan), np.ones(5), np.ones((1, 4)), None, "x", [1.0, 0.0, 0.0, np.inf]],
-    ids=["nan", "wide", "matrix", "none", "text", "inf"],
-)
+@pytest.mark.parametrize("answer", [np.full(4, np.nan), np.ones(5), np.ones((1, 4)), None, "x"], ids=str)
 def test_a_question_that_cannot_be_embedded_is_searched_by_words(opened: OpenMemory, answer: Any) -> None:
     moody = Moody()
     mem = opened(embedder=moody)
@@ -400,11 +328,7 @@ def test_a_clock_without_a_zone_tells_utc(opened: OpenMemory) -> None:
     assert mem.get(entry_id, scope=ADA).created_at == datetime(2026, 5, 1, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"profile": []}, {"embedder": 5}, {"embedder": Moody}, {"profile": None}],
-    ids=["list", "five", "class", "none"],
-)
+@pytest.mark.parametrize("options", [{"profile": []}, {"embedder": 5}, {"embedder": Moody}, {"profile": None}], ids=str)
 def test_nonsense_given_to_open_is_one_of_our_errors(opened: OpenMemory, options: dict[str, Any]) -> None:
     with pytest.raises(WellwornError):
         opened(**options).remember("x", scope=ADA)
@@ -431,56 +355,14 @@ def test_pipes_and_devices_are_refused_at_once(opened: OpenMemory, mem: Memory, 
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-@pytest.mark.parametrize(
-    "path", [5, None, b"x.jsonl", "", "a\x00.jsonl", LONE, "x" * 5000 + ".jsonl", ["x.jsonl"]], ids=ascii
-)
+@pytest.mark.parametrize("path", [None, b"x.jsonl", "", "a\x00.jsonl", LONE, "x" * 5000 + ".jsonl"], ids=ascii)
 def test_what_is_no_path_is_refused(mem: Memory, path: Any) -> None:
     refused(mem, lambda: mem.admin.export(path), "path")
     refused(mem, lambda: mem.admin.load(path), "path")
 
 
-@pytest.mark.parametrize("scope", ["x", 5, {"tenant": "acme"}, [ADA]])
-def test_export_and_load_take_only_a_scope(mem: Memory, tmp_path: Path, scope: Any) -> None:
-    mem.admin.export(tmp_path / "all.jsonl")
-    refused(mem, lambda: mem.admin.export(tmp_path / "some.jsonl", scope=scope), "scope")
-    refused(mem, lambda: mem.admin.load(tmp_path / "all.jsonl", scope=scope), "scope")
-    assert not (tmp_path / "some.jsonl").exists()
-
-
-@pytest.mark.parametrize("progress", [5, "print", True, [print]])
-def test_a_progress_that_cannot_be_called_is_refused_before_anything_is_written(
-    mem: Memory, tmp_path: Path, progress: Any
-) -> None:
-    mem.remember("was here before", scope=ADA)
-    mem.admin.export(tmp_path / "all.jsonl")
-    for call in (
-        lambda: mem.remember_many(["new"], scope=ADA, progress=progress),
-        lambda: mem.reflect(scope=ADA, progress=progress),
-        lambda: mem.verify(progress=progress),
-        lambda: mem.jobs.run(scope=ADA, progress=progress),
-        lambda: mem.admin.repair(progress=progress),
-        lambda: mem.admin.reembed(progress=progress),
-        lambda: mem.admin.export(tmp_path / "some.jsonl", progress=progress),
-        lambda: mem.admin.load(tmp_path / "all.jsonl", scope=BEN, progress=progress),
-    ):
-        refused(mem, call, "progress")
-    assert not (tmp_path / "some.jsonl").exists()
-
-
 @pytest.mark.parametrize(
-    "pairs",
-    [
-        5,
-        "tea",
-        ["tea"],
-        [("tea",)],
-        [("tea", "id")],
-        [("tea", [5])],
-        [("x" * 30_000, ["id"])],
-        [DEEP],
-        [("tea", [DEEP])],
-    ],
-    ids=range(9),
+    "pairs", [5, "tea", ["tea"], [("tea",)], [("tea", "id")], [("tea", [5])], [DEEP], [("tea", [DEEP])]], ids=range(8)
 )
 def test_pairs_are_queries_with_ids(mem: Memory, pairs: Any) -> None:
     mem.remember("was here before", scope=ADA)

@@ -32,6 +32,13 @@ OPEN_KEYWORDS: Mapping[str, tuple[str, ...]] = {
     "layers": ("team", "org"),
 }
 NOT_CALLED = {"close", "open"}
+GIVEN: dict[str, dict[str, Any]] = {
+    "edit": {"text": "y"},
+    "forget": {"everything": True},
+    "outcome": {"cited": [0]},
+    "admin.load": {"format": "jsonl"},
+}
+"""What a verb needs beside its required arguments."""
 
 
 class Hostile:

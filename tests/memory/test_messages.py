@@ -110,21 +110,12 @@ def test_asked_for_what_the_assistant_said_its_answer_comes_first(question: str)
 @pytest.mark.parametrize(
     ("question", "of_assistant"),
     [
-        ("What did you recommend for my back?", True),
-        ("the wine you named last time", True),
-        ("how long did u say the rice needs", True),
-        ("What was your advice about the loan?", True),
-        ("Which caves have you listed?", True),
-        ("Do you know where I live?", False),
-        ("Can you tell me my boss's name?", False),
-        ("Do you remember what I told you about my knee?", False),
-        ("Have I told you who my dentist is?", False),
-        ("Did you know that I moved?", False),
-        ("What have I said about your prices?", False),
-        ("Who is your favourite of my cats?", False),
-        ("what have you stored about my diet", False),
-        ("Did you already know my job?", False),
-        ("Where did you and I meet?", False),
+        *((one, True) for one in ("What did you recommend for my back?", "the wine you named last time")),
+        *((one, True) for one in ("how long did u say the rice needs", "What was your advice about the loan?")),
+        *((one, False) for one in ("Do you know where I live?", "Do you remember what I told you about my knee?")),
+        *((one, False) for one in ("Have I told you who my dentist is?", "What have I said about your prices?")),
+        *((one, False) for one in ("what have you stored about my diet", "Did you already know my job?")),
+        *((one, False) for one in ("Did you know that I moved?", "Where did you and I meet?")),
     ],
 )
 def test_what_the_assistant_said_is_asked_for_by_name(question: str, of_assistant: bool) -> None:
@@ -134,24 +125,14 @@ def test_what_the_assistant_said_is_asked_for_by_name(question: str, of_assistan
 @pytest.mark.parametrize(
     ("said", "asks"),
     [
-        ("what hours does Julie work", True),
-        ("who on the team does the servers", True),
-        ("whats devons last name", True),
-        ("wheres mum working at the moment", True),
-        ("how many of us are in the choir", True),
-        ("what can Simone not eat", True),
-        ("what food is bad for my old flatmate", True),
-        ("on which days do I work from home", True),
-        ("what I can do is wait", False),
-        ("whats more I moved to Rome", False),
-        ("When Anna does yoga I go for a run", False),
-        ("What the doctor did was put me on insulin", False),
-        ("How much Tom earns is 4000", False),
-        ("Who would have thought, I got the job", False),
-        ("what matters to me is quiet", False),
-        ("For which I am the lead", False),
-        ("whatever works for Julie works for me", False),
-        ("in which case we will move to Graz", False),
+        *((one, True) for one in ("what hours does Julie work", "who on the team does the servers")),
+        *((one, True) for one in ("wheres mum working at the moment", "how many of us are in the choir")),
+        *((one, True) for one in ("what can Simone not eat", "what food is bad for my old flatmate")),
+        *((one, True) for one in ("on which days do I work from home", "whats devons last name")),
+        *((one, False) for one in ("what I can do is wait", "whats more I moved to Rome", "For which I am the lead")),
+        *((one, False) for one in ("When Anna does yoga I go for a run", "How much Tom earns is 4000")),
+        *((one, False) for one in ("What the doctor did was put me on insulin", "what matters to me is quiet")),
+        *((one, False) for one in ("Who would have thought, I got the job", "in which case we will move to Graz")),
     ],
 )
 def test_a_question_is_one_without_its_sign(said: str, asks: bool) -> None:
@@ -185,16 +166,9 @@ def test_a_newer_message_about_something_else_does_not_come_first() -> None:
 
 
 @pytest.mark.slow
-def test_chats_as_people_type_them() -> None:
-    """Before parts were compared and it counted who said it: 34, 67 and 23."""
-    rows = {row[0]: row[1:] for row in chats.run("tune", embedder="static").tables[0].rows}
+@pytest.mark.parametrize(("read_by_model", "least"), [(False, (38, 73, 21.5)), (True, (57, 83, 8.5))])
+def test_chats_as_people_type_them(read_by_model: bool, least: tuple[float, float, float]) -> None:
+    """Before parts were compared and it counted who said it: 34, 67 and 23; and 48, 79 and 14 of those that a model read."""
+    rows = {row[0]: row[1:] for row in chats.run("tune", embedder="static", read=read_by_model).tables[0].rows}
     first, five, outdated, _ = (figure.mean for figure in rows["all"])
-    assert (first >= 38, five >= 73, outdated <= 21.5) == (True, True, True)
-
-
-@pytest.mark.slow
-def test_chats_that_a_model_has_read() -> None:
-    """Before what it wrote down came first, and with the prompts of then: 48, 79 and 14."""
-    rows = {row[0]: row[1:] for row in chats.run("tune", embedder="static", read=True).tables[0].rows}
-    first, five, outdated, _ = (figure.mean for figure in rows["all"])
-    assert (first >= 57, five >= 83, outdated <= 8.5) == (True, True, True)
+    assert (first >= least[0], five >= least[1], outdated <= least[2]) == (True, True, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,13 +37,8 @@ def test_turns_of_another_system_are_written_once_though_two_found_them_missing(
 
 
 def test_the_same_words_said_twice_are_two_episodes(mem: Memory) -> None:
-    session = mem.session(scope=ADA, session_id="s")
-    other = mem.session(scope=ADA, session_id="t")
-    ids = [
-        session.add("user", "two sugars, please"),
-        session.add("user", "two sugars, please"),
-        other.add("user", "two sugars, please"),
-    ]
+    sessions = [mem.session(scope=ADA, session_id=name) for name in ("s", "s", "t")]
+    ids = [session.add("user", "two sugars, please") for session in sessions]
     assert len(set(ids)) == 3
     assert [mem.get(entry_id, scope=ADA).turn_refs for entry_id in ids] == [[0], [1], [0]]
     assert len(mem.recall("two sugars please", scope=ADA).hits) == 3
@@ -63,26 +59,14 @@ def test_a_session_is_continued_where_it_was_left(path: Path, opened: OpenMemory
     assert third.verify().ok
 
 
-def test_two_session_objects_of_one_id_share_the_numbers(mem: Memory) -> None:
-    a, b = (mem.session(scope=ADA, session_id="s") for _ in range(2))
-    refs = [mem.get(s.add("user", f"words {n}"), scope=ADA).turn_refs for n, s in enumerate((a, b, a, b))]
-    assert refs == [[0], [1], [2], [3]]
-
-
-def test_sessions_of_the_same_name_belong_to_their_person(mem: Memory) -> None:
-    mem.session(scope=ADA, session_id="s").add("user", "ada speaking")
-    bens = mem.session(scope=BEN, session_id="s")
-    entry_id = bens.add("user", "ben speaking")
-    assert mem.get(entry_id, scope=BEN).turn_refs == [0]
-    assert [turn.text for turn in bens.turns()] == ["ben speaking"]
-
-
-def test_sessions_are_listed_oldest_first_and_empty_ones_not_at_all(mem: Memory) -> None:
+def test_sessions_of_the_same_name_belong_to_their_person_and_are_listed_oldest_first(mem: Memory) -> None:
     for name in ("b", "a", "c"):
         mem.session(scope=ADA, session_id=name).add("user", f"hello {name}")
     mem.session(scope=ADA, session_id="never used")
-    assert mem.sessions(scope=ADA) == ["b", "a", "c"]
-    assert mem.sessions(scope=BEN) == []
+    bens = mem.session(scope=BEN, session_id="b")
+    assert mem.get(bens.add("user", "ben speaking"), scope=BEN).turn_refs == [0]
+    assert [turn.text for turn in bens.turns()] == ["ben speaking"]
+    assert (mem.sessions(scope=ADA), mem.sessions(scope=BEN)) == (["b", "a", "c"], ["b"])
 
 
 def test_a_turn_knows_when_it_was_said_and_by_whom(mem: Memory, clock: Clock) -> None:
@@ -126,32 +110,19 @@ def test_a_turn_points_at_its_episode_even_when_that_was_there_before(mem: Memor
     session = mem.session(scope=ADA, session_id="s")
     entry_id = session.add("user", "hello there friend")
     assert [turn.entry_id for turn in session.turns()] == [entry_id]
-    mem.forget(scope=ADA, ids=[entry_id, before], turns=True) if entry_id != before else mem.forget(
-        scope=ADA, ids=[before], turns=True
-    )
+    mem.forget(scope=ADA, ids=list({entry_id, before}), turns=True)
     assert session.turns() == []
 
 
-def test_tags_of_a_turn_are_a_list_and_not_letters(mem: Memory) -> None:
-    session = mem.session(scope=ADA, session_id="s")
-    entry_id = session.add("user", "I like rust", tags=["rust", "work"])
-    assert mem.get(entry_id, scope=ADA).tags == ["rust", "work"]
-    with pytest.raises(InvalidInput, match="tags"):
-        session.add("user", "I like rust", tags="rust")
-    assert len(session.turns()) == 1
-
-
-@pytest.mark.parametrize("bad", ["", "   ", None, 5, "a\x00b", "x" * 300])
-def test_a_bad_turn_changes_nothing(mem: Memory, bad: object) -> None:
+@pytest.mark.parametrize("bad", ["   ", None, "a\x00b"])
+def test_a_bad_turn_changes_nothing(mem: Memory, bad: Any) -> None:
     session = mem.session(scope=ADA, session_id="s")
     session.add("user", "fine")
+    for role, text, tags in ((bad, "words", ()), ("user", bad, ()), ("user", "words", "rust")):
+        with pytest.raises(InvalidInput):
+            session.add(role, text, tags=tags)
     with pytest.raises(InvalidInput):
-        session.add(bad, "words")  # type: ignore[arg-type]
-    if bad != "x" * 300:
-        with pytest.raises(InvalidInput):
-            session.add("user", bad)  # type: ignore[arg-type]
-        with pytest.raises(InvalidInput):
-            mem.session(scope=ADA, session_id=bad).add("user", "words")  # type: ignore[arg-type]
+        mem.session(scope=ADA, session_id=bad).add("user", "words")
     assert [turn.text for turn in session.turns()] == ["fine"]
-    assert session.add("user", "next") in [turn.entry_id for turn in session.turns()]
+    session.add("user", "next", tags=["rust", "work"])
     assert session.turns()[-1].number == 1

@@ -12,7 +12,7 @@ from wellworn.core.errors import Conflict, InvalidInput
 from wellworn.core.values import Entry, Link, Partition, Scope, Version, altered
 from wellworn.core.wellformed import count_tokens
 from wellworn.ingest import validate
-from wellworn.ingest.outdate import compare_anew, hold_again, hold_without, leads, outdate, replaced_by
+from wellworn.ingest.outdate import compare_anew, hold_again, leads, outdate, release
 from wellworn.ingest.remember import Rivals, Writer, scrubbed_values
 from wellworn.ingest.session import OFFSET
 from wellworn.ingest.terms import content_hash
@@ -61,10 +61,9 @@ class Changer:
                 return before  # nothing to change, so nothing to keep a version of
             after = _edited(before, wanted, self._clock())
             index = vector = None
-            drawn: Sequence[Link] = ()
             rivals: Rivals = ()
             if _IN_INDEX & wanted.keys():
-                new, drawn, rivals = self._compared(after, anew=before.text != after.text)
+                new, rivals = self._compared(after, anew=before.text != after.text)
                 index, vector = new.index, new.vector
             with self._writer.transact() as tx:
                 if tx.one(scope.partitions(), entry_id) != before:
@@ -72,29 +71,24 @@ class Changer:
                 _refuse_duplicate(tx, after)
                 tx.update(after, change="edited", index=index, vector=vector)
                 if after.state == "pruned" != before.state:
-                    replaced = replaced_by(tx, {entry_id})
-                    for old in replaced:
-                        tx.remove_link(entry_id, old, "supersedes")
-                    hold_without(tx, replaced, after.updated_at)
+                    release(tx, entry_id, after.updated_at, automatic=False)
                 audit(tx, _event(after, "edit", fields=", ".join(sorted(wanted))))
                 if before.text != after.text:
-                    after = compare_anew(tx, after, drawn, rivals)
+                    after = compare_anew(tx, after, rivals)
             return after
 
-    def _compared(self, after: Entry, *, anew: bool) -> tuple[NewEntry, list[Link], Rivals]:
-        """An edited entry as it is indexed; if its text changed, the links that its words had led to, and what it may
-        replace now, or what may replace it. What it had replaced is looked at as if it held."""
-        found = self._store.links([after.id], types=["supersedes", "contradicts"]) if anew else ()
-        drawn = [link for link in found if link.automatic]
-        ids = {end for link in drawn for end in (link.source, link.target)} - {after.id}
+    def _compared(self, after: Entry, *, anew: bool) -> tuple[NewEntry, Rivals]:
+        """An edited entry as it is indexed; if its text changed, what it may replace now, or what may replace it. What its
+        words had replaced is looked at as if it held."""
+        links = self._store.links([after.id], types=["supersedes"]) if anew else ()
+        ids = {end for link in links if link.automatic for end in (link.source, link.target)} - {after.id}
         others = self._store.get([after.partition], sorted(ids)).values()
         free = [
             altered(one, state="active", valid_to=None) if one.state == "superseded" else one
             for one in (*others, after)
         ]
         records = self._writer.records_of(free)
-        rivals = self._writer.replaced_by(records)[-1] if anew else ()
-        return replace(records[-1], entry=after), drawn, rivals
+        return replace(records[-1], entry=after), self._writer.replaced_by(records)[-1] if anew else ()
 
     def retitle(self, titles: Sequence[tuple[Entry, str]], *, scope: Scope, check: Callable[[Tx], None]) -> None:
         """Give entries other titles, all or none: none if one has changed since it was read, or `check` raises."""

@@ -136,25 +136,28 @@ def hold_again(tx: Tx, old: Entry, new: Entry, now: datetime) -> None:
                 _restore(tx, one, now)
 
 
-def compare_anew(tx: Tx, new: Entry, drawn: Sequence[Link], rivals: Sequence[tuple[Entry, float]]) -> Entry:
-    """Take back the links that the former words of an edited entry led to, unless the present ones do so too, and record
-    what those replace; see `replace_older`. Returns the entry as it stands then."""
-    now, sure = new.updated_at, {one.id for one, chance in rivals if chance >= SURE}
-    stale = [link for link in drawn if link.type == "contradicts" or sure.isdisjoint((link.source, link.target))]
-    olds = {link.target for link in stale if link.type == "supersedes"} - {new.id}
-    replaced = {old: by for old, by in replaced_by(tx, {new.id}).items() if old in olds} if olds else {}
-    there = tx.get([new.partition], [link.source for link in stale])
-    for link in stale:
-        removed = tx.remove_link(link.source, link.target, link.type)
-        if removed and link.type == "supersedes" and link.target == new.id and link.source in there:
-            hold_again(tx, new, there[link.source], now)
-    hold_without(tx, dict.fromkeys(replaced, frozenset[str]()), now)
-    for id_, old in tx.get([new.partition], [*replaced]).items():  # what comes after it ends it then
-        heirs = [one for one in tx.get([new.partition], sorted(replaced[id_])).values() if one.state != "pruned"]
-        if heirs and old.state == "active":
-            outdate(tx, old, min(heirs, key=lambda one: one.valid_from), now, automatic=True)
+def release(tx: Tx, new_id: str, now: datetime, *, automatic: bool) -> None:
+    """Let what an entry replaced hold again, or be replaced by what came after; only what its words replaced, if `automatic`."""
+    replaced = replaced_by(tx, {new_id})
+    for link in tx.links([new_id], types=["supersedes"]):
+        if link.source == new_id and (link.automatic or not automatic):
+            tx.remove_link(new_id, link.target, "supersedes")
+        else:
+            replaced.pop(link.target, None)
+    hold_without(tx, replaced, now)
+
+
+def compare_anew(tx: Tx, new: Entry, rivals: Sequence[tuple[Entry, float]]) -> Entry:
+    """Take back what the former words of an edited entry led to, and record what the present ones replace; see
+    `replace_older`. Returns the entry as it stands then."""
+    release(tx, new.id, new.updated_at, automatic=True)
+    for link in tx.links([new.id], types=["supersedes", "contradicts"]):
+        if link.automatic and link.type == "contradicts":
+            tx.remove_link(link.source, link.target, link.type)
+        elif link.automatic and link.target == new.id:
+            hold_again(tx, new, tx.get(None, [link.source])[link.source], new.updated_at)
     if tx.get([new.partition], [new.id])[new.id].state == "active":
-        replace_older(tx, rivals, new, now)
+        replace_older(tx, rivals, new, new.updated_at)
     return tx.get([new.partition], [new.id])[new.id]
 
 

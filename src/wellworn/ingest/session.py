@@ -186,20 +186,17 @@ class Session:
         """
         seconds = checked_seconds("wait", wait)
         with span("session_end") as note:
-            job = self._end(seconds)
+            with self._memory_writer.transact(tenant=self._partition.tenant) as tx:
+                if tx.session(self._partition, self.id) is None:
+                    raise NotFound("session", self.id, "add a turn first")
+                tx.mark_session(self._partition, self.id, ended_at=self._memory_writer.clock())
+                key = None if self._watch is None else self._watch.ended(tx, self._partition, self.id)
+            job = None
+            if self._watch is not None and key is not None:
+                self._watch.committed()
+                job = self._watch.job(self._partition, key, wait_s=seconds)
             note(session=self.id, job=None if job is None else job.id)
         return job
-
-    def _end(self, wait_s: float) -> Job | None:
-        with self._memory_writer.transact(tenant=self._partition.tenant) as tx:
-            if tx.session(self._partition, self.id) is None:
-                raise NotFound("session", self.id, "add a turn first")
-            tx.mark_session(self._partition, self.id, ended_at=self._memory_writer.clock())
-            key = None if self._watch is None else self._watch.ended(tx, self._partition, self.id)
-        if self._watch is None or key is None:
-            return None
-        self._watch.committed()
-        return self._watch.job(self._partition, key, wait_s=wait_s)
 
     def turns(self) -> list[Turn]:
         """Every turn so far, verbatim, in order."""

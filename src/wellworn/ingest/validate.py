@@ -383,20 +383,13 @@ def checked_groups(values: object) -> list[str]:
 
 
 def checked_turn_refs(refs: object) -> list[int]:
-    found = _listed("turn_refs", refs, "turn numbers")
-    for ref in found:
-        if isinstance(ref, bool) or not isinstance(ref, int) or not 0 <= ref < 2**31:
-            raise InvalidInput("turn_refs", f"{shown(ref)} is not a turn number", "turns count from 0")
-    return found
+    return [checked_count("turn_refs", ref, most=2**31 - 1) for ref in _listed("turn_refs", refs, "turn numbers")]
 
 
 def checked_places(cited: object) -> tuple[int, ...]:
-    """Places in the hits of a recall, without repeats."""
+    """Places in the hits of a recall, without repeats; they count from 0."""
     places = _listed("cited", cited, "places", "as in [0, 2]")
-    for place in places:
-        if isinstance(place, bool) or not isinstance(place, int) or place < 0:
-            raise InvalidInput("cited", f"{shown(place)} is not a place in the hits", "count from 0")
-    return tuple(dict.fromkeys(places))
+    return tuple(dict.fromkeys(checked_count("cited", place) for place in places))
 
 
 def checked_metadata(metadata: object) -> dict[str, Any]:

@@ -91,99 +91,35 @@ def _refuse(text: str) -> None:
         raise PersonalData("text", f"holds {listed}", "take it out, or let the scrubber mask it")
 
 
-class Pseudonyms:
-    """The numbers of one store's partitions."""
-
-    def __init__(self, store: Store, *, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
-
-    def known(self, partition: Partition, found: Sequence[Finding]) -> list[int | None]:
-        """The numbers that are given already; writes nothing. Two reads, however many there are."""
-        keys = _keys(_head(self._store, partition)["salt"], found)
-        given = _numbers(self._store, partition, keys)
-        return [given.get(key) for key in keys]
-
-    def numbered(self, partition: Partition, found: Sequence[Finding]) -> Sequence[int | None]:
-        """The numbers of all; a transaction only where some are new."""
-        known = self.known(partition, found)
-        if None not in known:
-            return known
-        with self._store.transact(tenant=partition.tenant) as tx:
-            body = _head(tx, partition)
-            keys = _keys(body["salt"], found)
-            given = _numbers(tx, partition, keys)
-            new: list[Record] = []
-            for one, key in zip(found, keys, strict=True):
-                if key not in given:
-                    body["last"][one.type] = given[key] = body["last"].get(one.type, 0) + 1
-                    new.append(self._record(partition, ONE, key, {"number": given[key]}))
-            tx.put_records([*new, self._record(partition, HEAD, _HEAD_KEY, body)])
-        return [given[key] for key in keys]
-
-    def count(self, tx: Tx, partition: Partition, counts: Counter[str]) -> None:
-        """Add to how often something was taken out."""
-        body = _head(tx, partition)
-        body["taken"] = dict(Counter(body["taken"]) + counts)
-        tx.put_records([self._record(partition, HEAD, _HEAD_KEY, body)])
-
-    def counts(self, partition: Partition) -> dict[str, int]:
-        return dict(_head(self._store, partition)["taken"])
-
-    def _record(self, partition: Partition, kind: str, key: str, body: dict[str, Any]) -> Record:
-        now = self._clock()
-        return Record(partition=partition, kind=kind, key=key, body=body, created_at=now, updated_at=now)
-
-
-def _head(reader: StoreReader, partition: Partition) -> dict[str, Any]:  # as in the store's JSON
-    """The salt, the last number of each type and the counts of a partition, as they are or as they begin."""
-    head = reader.record(partition, HEAD, _HEAD_KEY)
-    if head is None:
-        return {"salt": os.urandom(16).hex(), "last": {}, "taken": {}}
-    return {"salt": head.body["salt"], "last": dict(head.body["last"]), "taken": dict(head.body["taken"])}
-
-
-def _numbers(reader: StoreReader, partition: Partition, keys: Sequence[str]) -> dict[str, int]:
-    """The numbers that are given, by key."""
-    found = reader.records(RecordFilter(partition=partition, kinds=[ONE], keys=[*dict.fromkeys(keys)]))
-    return {record.key: int(record.body["number"]) for record in found}
-
-
-def _keys(salt: str, found: Sequence[Finding]) -> list[str]:
-    """What the values are known by."""
-    key = bytes.fromhex(salt)
-    texts = [f"{one.type}\x1f{one.value}".encode("utf-8", "surrogatepass") for one in found]
-    return [hmac.digest(key, text, "sha256").hex() for text in texts]
-
-
 class RuleScrubbing(Scrubbing):
-    """Masks or refuses what is found; safe between threads."""
+    """Masks or refuses what is found, and numbers it by partition; safe between threads."""
 
     on = True
 
     def __init__(self, mode: str, store: Store, *, clock: Clock) -> None:
         self._store = store
-        self._refuses = mode == "reject"
-        self._strict = mode == "strict"
+        self._mode = mode
         self._clock = aware(clock)
-        self._pseudonyms = Pseudonyms(store, clock=self._clock)
         self._lock = ForkLock()
         self._taken: dict[Partition, Counter[str]] = {}
 
     def stored(self, partition: Partition) -> Scrubber:
-        return self._refusing(partition) if self._refuses else self.sent(partition)
+        return self._refusing(partition) if self._mode == "reject" else self.sent(partition)
 
     def sent(self, partition: Partition) -> Scrubber:
-        return self._masking(partition, lambda found: self._pseudonyms.numbered(partition, found))
+        return self._masking(partition, lambda found: self._numbered(partition, found))
 
     def asked(self, partition: Partition | None) -> Scrubber:
         if partition is None:
-            return lambda text: _masked(text, lambda found: [None] * len(found), strict=self._strict).text
-        return self._masking(partition, lambda found: self._pseudonyms.known(partition, found))
+            return lambda text: self._masked(text, lambda found: [None] * len(found)).text
+        return self._masking(partition, lambda found: _given(self._store, partition, found)[2])
+
+    def _masked(self, text: str, numbering: Numbering) -> Scrubbed:
+        return _masked(text, numbering, strict=self._mode == "strict")
 
     def _masking(self, partition: Partition, numbering: Numbering) -> Scrubber:
         def scrub(text: str) -> str:
-            scrubbed = _masked(text, numbering, strict=self._strict)
+            scrubbed = self._masked(text, numbering)
             if scrubbed.counts:
                 with self._lock:
                     self._taken.setdefault(partition, Counter()).update(scrubbed.counts)
@@ -204,21 +140,63 @@ class RuleScrubbing(Scrubbing):
 
         return scrub
 
+    def _numbered(self, partition: Partition, found: Sequence[Finding]) -> Sequence[int | None]:
+        """The numbers of all; a transaction only where some are new."""
+        _, _, known = _given(self._store, partition, found)
+        if None not in known:
+            return known
+        with self._store.transact(tenant=partition.tenant) as tx:
+            body, keys, known = _given(tx, partition, found)
+            given, new = dict(zip(keys, known, strict=True)), list[Record]()
+            for one, key in zip(found, keys, strict=True):
+                if given[key] is None:
+                    body["last"][one.type] = given[key] = body["last"].get(one.type, 0) + 1
+                    new.append(self._record(partition, ONE, key, {"number": given[key]}))
+            tx.put_records([*new, self._record(partition, HEAD, _HEAD_KEY, body)])
+        return [given[key] for key in keys]
+
+    def _record(self, partition: Partition, kind: str, key: str, body: dict[str, Any]) -> Record:
+        now = self._clock()
+        return Record(partition=partition, kind=kind, key=key, body=body, created_at=now, updated_at=now)
+
     def settle(self, tx: Tx) -> None:
         with self._lock:
             mine = [partition for partition in self._taken if tx.tenant in (None, partition.tenant)]
             taken = {partition: self._taken.pop(partition) for partition in mine}
         for partition, counts in taken.items():
-            self._pseudonyms.count(tx, partition, counts)
+            body = _head(tx, partition)
+            body["taken"] = dict(Counter(body["taken"]) + counts)
+            tx.put_records([self._record(partition, HEAD, _HEAD_KEY, body)])
             audit(tx, Event(at=self._clock(), tenant=partition.tenant, action="scrub", detail={**counts}))
 
     def counts(self, partitions: Sequence[Partition]) -> dict[str, int]:
         total: Counter[str] = Counter()
         for partition in partitions:
-            total.update(self._pseudonyms.counts(partition))
+            total.update(_head(self._store, partition)["taken"])
             with self._lock:
                 total.update(self._taken.get(partition, {}))
         return dict(sorted(total.items()))
+
+
+def _head(reader: StoreReader, partition: Partition) -> dict[str, Any]:  # as in the store's JSON
+    """The salt, the last number of each type and the counts of a partition, as they are or as they begin."""
+    head = reader.record(partition, HEAD, _HEAD_KEY)
+    if head is None:
+        return {"salt": os.urandom(16).hex(), "last": {}, "taken": {}}
+    return {"salt": head.body["salt"], "last": dict(head.body["last"]), "taken": dict(head.body["taken"])}
+
+
+def _given(
+    reader: StoreReader, partition: Partition, found: Sequence[Finding]
+) -> tuple[dict[str, Any], list[str], list[int | None]]:
+    """The head of a partition, what the values are known by, and the numbers that are given already: two reads, however
+    many there are."""
+    head = _head(reader, partition)
+    salt, texts = bytes.fromhex(head["salt"]), [f"{one.type}\x1f{one.value}" for one in found]
+    keys = [hmac.digest(salt, text.encode("utf-8", "surrogatepass"), "sha256").hex() for text in texts]
+    there = reader.records(RecordFilter(partition=partition, kinds=[ONE], keys=[*dict.fromkeys(keys)]))
+    numbers = {record.key: int(record.body["number"]) for record in there}
+    return head, keys, [numbers.get(key) for key in keys]
 
 
 class ScrubbedModel:
