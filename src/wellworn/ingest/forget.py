@@ -215,7 +215,7 @@ class Forgetter:
     ) -> tuple[list[Removed], dict[Partition, Removed]]:
         """Remove the tasks of agents in a session, or in any session here, with their items; and the copies of these and
         of `ids`. With `texts` only tasks that one of them asks for."""
-        dropped, items = _drop_tasks(tx, home, session_id, now, texts)
+        dropped, items = _drop_tasks(tx, home, session_id, texts)
         copied = self._remove_copies(tx, [home, *items], [*ids, *chain(*items.values())], now)
         removed = [tx.remove(partition, Selection(ids=gone)) for partition, gone in items.items()]
         return [dropped, *removed], dict.fromkeys(items, Removed()) | copied
@@ -406,7 +406,7 @@ def point_at(tx: Tx, home: Partition, record: Record) -> None:
 
 
 def _drop_tasks(
-    tx: Tx, home: Partition, session_id: str | None, now: datetime, texts: Sequence[str] | None
+    tx: Tx, home: Partition, session_id: str | None, texts: Sequence[str] | None
 ) -> tuple[Removed, dict[Partition, list[str]]]:
     """Drop the tasks of agents in a session, or in any session here, and what they asked with. Returns the items to
     remove, by partition: those that were learned from no other task, or say what the task was."""
@@ -427,15 +427,9 @@ def _drop_tasks(
         words, made = (_words_of(here)[n] - _words_of(others)[n] for n in (0, 1))
         for _, item in tx.select([partition], Selection(kinds=SHAREABLE)):
             pattern = item.metadata.get(PATTERN)
-            pattern = pattern if isinstance(pattern, dict) else {}
-            tasks = [*pattern.get("tasks", ())]
-            left = [task for task in tasks if task not in words]
-            if pattern.get("task") in words or (not left and (tasks or item.id in made)):
+            task = pattern.get("task") if isinstance(pattern, dict) else None
+            if item.id in made or task in words:
                 items[partition].append(item.id)
-            elif left != tasks:
-                metadata = {**item.metadata, PATTERN: {**pattern, "tasks": left}}
-                changed = replace(item, metadata=metadata, evidence="", updated_at=max(now, item.updated_at))
-                tx.update(changed, change=None, history=())
     asked = [str(record.body.get("query", "")) for record in told]
     blanked = (_blank_queries(tx, [home], asked) + _blank_queries(tx, [*items], asked, whole=True)).records
     return Removed(records=Counter(record.kind for record in told) + Counter(blanked)), items
