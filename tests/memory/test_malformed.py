@@ -32,12 +32,7 @@ OPEN_KEYWORDS: Mapping[str, tuple[str, ...]] = {
     "layers": ("team", "org"),
 }
 NOT_CALLED = {"close", "open"}
-GIVEN: dict[str, dict[str, Any]] = {
-    "edit": {"text": "y"},
-    "forget": {"everything": True},
-    "outcome": {"cited": [0]},
-    "admin.load": {"format": "jsonl"},
-}
+GIVEN: dict[str, dict[str, Any]] = {"edit": {"text": "y"}, "forget": {"everything": True}, "outcome": {"cited": [0]}}
 """What a verb needs beside its required arguments."""
 
 
