@@ -343,8 +343,10 @@ def _sketches(hashes: npt.NDArray[np.uint64], each: Sequence[Sequence[int]]) -> 
     if len(hashes) < SMALLEST_SKETCHED:
         return [_small_sketches(terms) for terms in each]
     # A text with too few terms takes part with those of the next; what comes of it is not used.
-    starts = np.minimum(np.array([0, *accumulate(map(len, each))])[:-1], len(hashes) - 1)
-    least = np.minimum.reduceat(hashes * _MULTIPLIERS[:, None], starts, axis=1)
+    starts = np.array([0, *accumulate(map(len, each))])[:-1]
+    spread = np.full((len(_MULTIPLIERS), len(hashes) + 1), ~np.uint64(0))  # the last: texts without terms may end here
+    np.multiply(hashes, _MULTIPLIERS[:, None], out=spread[:, :-1])
+    least = np.minimum.reduceat(spread, starts, axis=1)
     folded = np.zeros((2, len(each)), dtype=np.uint64)
     for number in range(4):
         folded = folded * _FOLD + least[number::4]
