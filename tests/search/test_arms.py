@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
-from unittest.mock import Mock, patch
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from search.reference import WIDTH, Partition, by_no, index_of, meaning, random_partition, words
 from wellworn.ingest.terms import Question
-from wellworn.search import arms, postings
+from wellworn.search import arms
+from wellworn.search import partition as partition_index
 from wellworn.search.bank import Bank
 from wellworn.search.profiles import PROFILES, Profile
 
@@ -71,8 +72,7 @@ def test_frequent_words_that_are_looked_at_later_give_the_same_scores(seed: int,
     partition.rows = {no: replace(row, thread=None, position=None, speaker=0) for no, row in partition.rows.items()}
     bank, asked = bank_of([partition], DEFAULT), question(dice)
     full = arms.words(bank, asked, DEFAULT, None)
-    bank.partitions[0].codes = Mock(spec=postings.Codes, __len__=lambda _: 30)
-    with patch.object(arms, "MOST_POSTINGS", most):
+    with patch.object(arms, "MOST_POSTINGS", most), patch.object(partition_index, "LEAST_SIGNED", 1):
         lazy = arms.words(bank, asked, DEFAULT, None)
     assert isinstance(lazy.score, arms.LazyWords) == (sum(len(having) for _, having in full.found) > most)
     for name in ("score", "plain"):

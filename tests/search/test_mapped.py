@@ -1,4 +1,4 @@
-"""Index files and codes: what is recalled with them is what is recalled without, and nothing forgotten stays."""
+"""Index files and signs: what is recalled with them is what is recalled without, and nothing forgotten stays."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 
 from contract.builders import analyze
 from search.embedders import WORDS, WordsEmbedder
+from search.reference import Row
 from wellworn import InvalidInput, Memory, Scope
-from wellworn.search import mapped, partition, postings
+from wellworn.search import mapped, partition
 from wellworn.search.partition import PartitionIndex
+from wellworn.store.port import Delta
 
 SCOPE = Scope(tenant="t", user="ada")
 QUERIES = ["violin and tram", "the ferry at the harbour", "ninety"]
@@ -27,7 +29,7 @@ QUERIES = ["violin and tram", "the ferry at the harbour", "ninety"]
 
 @pytest.fixture(autouse=True)
 def _every_partition_has_a_file() -> Iterator[None]:
-    with patch.object(mapped, "LEAST_ROWS", 1), patch.object(postings, "LEAST_ROWS", 48):
+    with patch.object(mapped, "LEAST_ROWS", 1), patch.object(partition, "LEAST_SIGNED", 48):
         yield
 
 
@@ -44,7 +46,7 @@ def recalled(memory: Memory) -> list[Any]:
 def recalled_without(path: Path, folder: Path) -> list[Any]:
     copy = folder / "copy.db"
     shutil.copyfile(path, copy)  # closed, it is one file
-    with opened(copy) as plain, patch.object(postings, "LEAST_ROWS", 10**9):
+    with opened(copy) as plain, patch.object(partition, "LEAST_SIGNED", 10**9):
         found = recalled(plain)
     shutil.rmtree(folder / "copy.db-index", ignore_errors=True)
     copy.unlink()
@@ -70,7 +72,7 @@ steps = st.one_of(
 
 
 @given(st.sampled_from([0, 60]), st.lists(steps, min_size=1, max_size=12))
-def test_recall_is_the_same_with_and_without_files_and_codes(
+def test_recall_is_the_same_with_and_without_files_and_signs(
     tmp_path_factory: Any, many: int, changes: list[tuple[str, Any]]
 ) -> None:
     folder = tmp_path_factory.mktemp("files")
@@ -144,7 +146,6 @@ def test_what_is_forgotten_is_gone_from_the_file(tmp_path: Path, holds_it: bool)
 
 
 def test_a_filter_that_leaves_few_of_the_nearest_looks_at_all(tmp_path: Path) -> None:
-    pytest.importorskip("faiss")
     path = tmp_path / "memory.db"
     with opened(path) as memory:
         memory.remember_many([f"violin {n}" for n in range(200)], scope=SCOPE)
@@ -155,22 +156,29 @@ def test_a_filter_that_leaves_few_of_the_nearest_looks_at_all(tmp_path: Path) ->
             assert len(memory.recall("violin", scope=SCOPE, k=10)) == 10
 
 
-@pytest.mark.parametrize("size", [100, 5000])
-def test_codes_of_forgotten_rows_are_zeros(size: int) -> None:
-    """Also far behind the first block of codes, which the library's own check would refuse."""
-    pytest.importorskip("faiss")
-    vectors = np.random.default_rng(1).standard_normal((size, 16)).astype(np.float32)
-    made = postings.Codes.trained(vectors)
-    made.follow(vectors)
-    kept = postings.Codes.of(16, size, made.table.copy(), made.book.copy())
-    gone = [7, size - 59]
-    for one in (made, kept):
-        one.clear(gone)
-        one.follow(np.vstack([vectors, vectors[:3]]))
-    assert len(kept) == size + 3
-    assert (made.table == kept.table).all()
-    assert not {*gone} & {row for no in gone for row in kept.nearest(vectors[no], 3).tolist()}
-    assert {*kept.nearest(vectors[50], size + 3).tolist()} == {*range(size + 3)}
+def test_signs_name_the_nearest_of_many_that_may_be_returned() -> None:
+    dice = np.random.default_rng(1)
+    for width in (16, 64, 100, 384):
+        vectors = dice.standard_normal((2000, width)).astype(np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        query = (vectors[7] + 0.1 * vectors[8]).astype(np.float32)
+        vectors[9] = -query
+        index = PartitionIndex(1, width, (0.0, 0.0))
+        rows = [Row(no=no, terms={}, vector=tuple(vector.tolist())).slim() for no, vector in enumerate(vectors, 1)]
+        index.load([Delta(seq=1, removed=[], rows=rows)])
+        with patch.multiple(partition, NEAR_ROWS=20, LEAST_SIGNED=1):
+            passing = np.ones(2000, dtype=bool)
+            found = index.likely(query, 1, passing=passing)
+            assert found is not None
+            assert 7 in found.tolist()
+            assert 9 not in found.tolist()
+            assert 20 <= len(found) < 1000
+            passing[7] = False
+            found = index.likely(query, 1, passing=passing)
+            assert found is not None
+            assert 7 not in found.tolist()
+            index.apply(Delta(seq=2, rows=[], removed=[8]))
+            assert all(int(index.arrays()[0][name][7]) == 0 for name in index.arrays()[0] if name.startswith("signs"))
 
 
 def test_the_file_of_a_forgotten_person_is_deleted_also_after_a_crash(

@@ -30,14 +30,14 @@ import numpy.typing as npt
 from wellworn.core.dataclass import dataclass
 from wellworn.core.hashes import signed64
 from wellworn.ingest.terms import Question, Trait
-from wellworn.search.bank import Bank, Mask, Rows, Vector
+from wellworn.search.bank import Bank, Mask, Rows, Vector, distinct
 from wellworn.search.partition import PartitionIndex
 from wellworn.search.profiles import Profile
 
 Scores = npt.NDArray[np.float32]
 
 MOST_POSTINGS = 50_000
-"""Rows with words of a query that are summed up in a bank with codes. Words more frequent than that are looked at only in
+"""Rows with words of a query that are summed up in a bank with signs. Words more frequent than that are looked at only in
 rows that a rarer word or the meaning brought in."""
 FEW_OF = 16
 """How many times as many rows there are, where those with words of the query are few."""
@@ -96,14 +96,14 @@ def words(
     total = bank.size if live is None else int(np.count_nonzero(live))
     rows, counts, sizes, held_by, products = _rows_with(bank, question.terms, live, passing, vector, least)
     idfs = [math.log(1 + max(0.5, total - held + 0.5) / (held + 0.5)) for held in held_by]
-    large = len(rows) > MOST_POSTINGS and any(one.codes or one.elsewhere for one, _ in bank.filled)
+    large = len(rows) > MOST_POSTINGS and any(one.signed or one.elsewhere for one, _ in bank.filled)
     if large and not bank.threaded and not any(partition.speakers for partition, _ in bank.filled):
         return _bounded(bank, profile, rows, counts, sizes, idfs)
     speakers = [partition.speakers for partition in bank.partitions if partition.speakers]
     few, places = None, rows
     held = all(partition.words_held for partition, _ in bank.filled)
     if not held and not bank.threaded and not speakers and 0 < FEW_OF * len(rows) < len(bank):
-        few = np.unique(rows)
+        few = distinct(rows)
         places = few.searchsorted(rows)
     bm25 = np.zeros(len(bank) if few is None else len(few), dtype=np.float32)
     gains = counts
@@ -286,25 +286,44 @@ class LazyMeaning:
         self, bank: Bank, query: Vector, near: tuple[float, float] = (0.0, 0.0), known: FewScores | None = None
     ) -> None:
         """`near` are the weights of the neighbourhood; without them it is the plain cosine. `known` are plain cosines."""
-        self._bank, self._query, self._near, self._known = bank, query, near, known
+        self._bank, self._query = bank, query
+        self._near = near if bank.threaded else (0.0, 0.0)
+        self._fetches = any(partition.fetch for partition, _ in bank.filled)
+        self._cosines = np.zeros(len(bank) + 1, dtype=np.float32)
+        self._there = np.zeros(len(bank) + 1, dtype=bool)
+        self._there[-1] = True  # the last place stands for no neighbour
+        if known is not None:
+            self._cosines[known.rows], self._there[known.rows] = known.scores, ~np.isnan(known.scores)
 
     def __getitem__(self, rows: Rows | slice) -> Scores:
         rows = np.arange(len(self._bank))[rows] if isinstance(rows, slice) else rows
-        if not self._bank.threaded or not any(self._near):
-            plain = np.full(len(rows), np.nan, dtype=np.float32) if self._known is None else self._known[rows]
-            if len(missing := np.flatnonzero(np.isnan(plain))):
-                plain[missing] = self._bank.vectors(rows[missing]) @ self._query
-            return plain
+        if not any(self._near):
+            return self._plain(rows)
         near, far = self._near
-        beside = {name: self._bank.beside(name, rows) for name in ("before", "after", "before2", "after2")}
-        self._bank.vectors(np.concatenate([rows, *(them[them >= 0] for them in beside.values())]))  # fetched at once
+        before, after, before2, after2 = (
+            self._bank.beside(name, rows) for name in ("before", "after", "before2", "after2")
+        )
+        every = distinct(rows, before, after, before2, after2)
+        if not self._fetches:
+            self._plain(every)
+            plain = self._cosines
+            around = near * (plain[before] + plain[after]) + far * (plain[before2] + plain[after2])
+            blended: Scores = ((plain[rows] + around) / self._bank.column("blend_norm", rows)).astype(np.float32)
+            return blended
+        self._bank.vectors(every[every >= 0])  # fetched at once
         blend = self._bank.vectors(rows)
-        for name, them in beside.items():
+        for weight, them in ((near, before), (near, after), (far, before2), (far, after2)):
             there = np.flatnonzero(them >= 0)
-            weight = np.float32(far if name.endswith("2") else near)
-            blend[there] += weight * self._bank.vectors(them[there])
+            blend[there] += np.float32(weight) * self._bank.vectors(them[there])
         lengths = np.linalg.norm(blend, axis=1)
         return (blend @ self._query / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
+
+    def _plain(self, rows: Rows) -> Scores:
+        """The plain cosines of these rows, each computed once."""
+        missing = rows[~self._there[rows]]
+        if len(missing):
+            self._cosines[missing], self._there[missing] = self._bank.vectors(missing) @ self._query, True
+        return self._cosines[rows]
 
 
 def _blended(partition: PartitionIndex, cosine: Scores, profile: Profile) -> Scores:

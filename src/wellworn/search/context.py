@@ -17,7 +17,7 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.values import Entry, Layer, filled
 from wellworn.ingest.terms import Question, read_question
 from wellworn.search.arms import FewScores, LazyMeaning, LazyWords, Lexical, Scores, meaning, words
-from wellworn.search.bank import Bank, Mask, Rows, Vector
+from wellworn.search.bank import Bank, Mask, Rows, Vector, distinct
 from wellworn.search.partition import FETCHED_ROWS, NEAR_ROWS
 from wellworn.search.profiles import Profile
 from wellworn.search.ram import EntryCache
@@ -143,7 +143,7 @@ def view_of(bounds: Bounds, query: str, vector: Vector | None, check: Check | No
     else:
         lexical = Lexical(score=nothing, plain=nothing, found=[])
     if near is not None:
-        near = _distinct(_allowed(near, bounds), *_worded_rows(bounds, lexical))
+        near = distinct(_allowed(near, bounds), *_worded_rows(bounds, lexical))
     similarity: Scores | LazyMeaning = nothing
     blended: Scores | LazyMeaning = nothing
     if vector is not None and near is None:
@@ -193,13 +193,13 @@ def _base(
 
 
 def _near(bounds: Bounds, vector: Vector, *, worded: bool) -> Rows | None:
-    """The rows nearest in meaning, where a partition has codes or an engine, and those beside them; if it is `worded`, not
+    """The rows nearest in meaning, where a partition has signs or an engine, and those beside them; if it is `worded`, not
     those of a store, which tells them with its words.
 
     None: look at all of them.
     """
     bank, found, eligible = bounds.bank, [np.empty(0, dtype=np.intp)], bounds.eligible
-    if not any(partition.codes or partition.elsewhere or partition.fetch for partition, _ in bank.filled):
+    if not any(partition.signed or partition.elsewhere or partition.fetch for partition, _ in bank.filled):
         return None
     for partition, start in bank.filled:
         if worded and not partition.words_held:
@@ -217,7 +217,7 @@ def _near(bounds: Bounds, vector: Vector, *, worded: bool) -> Rows | None:
 def _with_beside(bank: Bank, rows: Rows) -> Rows:
     """These rows and those around them: a turn is also found by what is said around it."""
     around = [bank.beside(name, rows) for name in ("before", "after", "before2", "after2")]
-    return _distinct(rows, *(them[them >= 0] for them in around))
+    return distinct(rows, *(them[them >= 0] for them in around))
 
 
 def _worded_rows(bounds: Bounds, lexical: Lexical) -> Iterator[Rows]:
@@ -242,11 +242,6 @@ def _worded_rows(bounds: Bounds, lexical: Lexical) -> Iterator[Rows]:
             yield _allowed(_with_beside(bounds.bank, told[near]), bounds)
             told = told[highest(both, min(len(told), FETCHED_ROWS))]
         yield told
-
-
-def _distinct(*rows: Rows) -> Rows:
-    """All of these rows, each once, in order."""
-    return np.unique(np.concatenate(rows))
 
 
 def _worded(scores: Scores, of_terms: Sequence[Rows], count: int) -> Rows:

@@ -43,7 +43,7 @@ CHANGED_SHARE = 8
 """A file is written anew when one row in so many has changed since."""
 KIND = "index_file"
 """The kind of record that holds the token of a partition's file."""
-_FORMAT = 2
+_FORMAT = 3
 _ALIGNED = 4096
 _SPARE = 8
 """One place in so many is left free behind the rows, so that adding some does not move all."""
@@ -321,10 +321,6 @@ def _erase_rows(path: Path, layout: _Layout, arrays: Mapping[str, Array], nos: S
     """Take rows out of a file in place, as they are taken out of an index in memory."""
     index = _index(layout, arrays)
     index.apply(Delta(seq=layout.seq, rows=[], removed=[*nos]), compact=False)
-    if "table" in arrays:
-        if index.codes is None:
-            raise ValueError("its codes cannot be read without the extra scale")
-        arrays["table"][:] = index.codes.table
     sums = {name: _sum(arrays[name]) for name in layout.sums}
     with path.open("r+b") as file:
         _write_header(file, replace(layout, token=token, sums=sums))
