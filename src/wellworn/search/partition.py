@@ -7,6 +7,8 @@ are many. This module knows nothing about queries.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cache, reduce
+from hashlib import shake_128
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -88,7 +90,7 @@ FETCHED_ROWS = 150
 
 def index_bytes(rows: int, width: int) -> int:
     """About how much memory the rows of a partition take."""
-    return rows * (4 * width + width // 8 + _ROW_BYTES)
+    return rows * (4 * width + width // 4 + _ROW_BYTES)
 
 
 def few_of(entries: int) -> int:
@@ -102,12 +104,29 @@ def few_of(entries: int) -> int:
 def signs_of(vectors: Vector) -> list[npt.NDArray[np.uint64]]:
     """One bit for each number of some vectors: whether it is positive; 64 of them in each of these columns.
 
-    Few bits differ where the cosine is high: the thousand rows of a million that differ least hold .99 of the ten nearest.
+    Few bits differ where the cosine is high: the thousand rows of a million that differ least hold .99 of the ten nearest. The
+    numbers are mixed first, as many vectors have few that are not 0.
     """
-    bits = np.packbits(vectors > 0, axis=1)
-    padded = np.zeros((len(bits), -(-bits.shape[1] // 8) * 8), dtype=np.uint8)
-    padded[:, : bits.shape[1]] = bits
-    return [*np.ascontiguousarray(padded.view(np.uint64).T)]
+    count, width = vectors.shape
+    flips, across, along = _mixers(width)
+    mixed = np.zeros((count, len(flips)), dtype=np.float32)
+    mixed[:, :width] = vectors
+    mixed *= flips
+    halfway = (mixed.reshape(-1, len(along)) @ along).reshape(count, len(across), len(along)).swapaxes(1, 2)
+    positive = (halfway.reshape(-1, len(across)) @ across).reshape(count, -1) > 0
+    return [*np.ascontiguousarray(np.packbits(positive, axis=1).view(np.uint64).T)]
+
+
+@cache
+def _mixers(width: int) -> tuple[Vector, Vector, Vector]:
+    """A sign for each of so many numbers, filled up to a power of two; and two Hadamard matrices, whose Kronecker product has
+    that size: each number goes into all."""
+    bits = max(6, (width - 1).bit_length())
+    drawn = np.frombuffer(shake_128(b"signs").digest(2**bits // 8), dtype=np.uint8)
+    flips = 1 - 2 * np.unpackbits(drawn).astype(np.float32)
+    step = np.array([[1, 1], [1, -1]], dtype=np.float32)
+    across, along = (reduce(np.kron, [step] * size) for size in (bits // 2, bits - bits // 2))
+    return flips, across, along
 
 
 class Nearest(Protocol):
@@ -151,7 +170,7 @@ class PartitionIndex:
         self.fetch: Callable[[Sequence[int]], Mapping[int, Vector]] | None = None
         """Reads vectors by row number, where they are not held here."""
         self._answers: LruCache[Hashable, Mask] = LruCache(_MOST_ANSWERS)
-        self._signs = [f"signs{number}" for number in range(-(-width // 64))]
+        self._signs = [f"signs{number}" for number in range(len(_mixers(width)[0]) // 64 if width else 0)]
         names = _COLUMNS | dict.fromkeys(self._signs, np.dtype(np.uint64))
         self._columns = {name: np.zeros(0, dtype=dtype) for name, dtype in names.items()}
         self._vectors = np.zeros((0, width), dtype=np.float32)
@@ -241,9 +260,10 @@ class PartitionIndex:
         different = np.zeros(self._size, dtype=np.uint16)
         for name, (bits,) in zip(self._signs, signs_of(vector[None]), strict=True):
             different += np.bitwise_count(self._columns[name][: self._size] ^ bits)
-        different[~passing] = self.width + 1
+        most = 64 * len(self._signs)
+        different[~passing] = most + 1
         within = int(np.bincount(different).cumsum().searchsorted(count))
-        return np.flatnonzero(different <= min(within, self.width))
+        return np.flatnonzero(different <= min(within, most))
 
     def _named(self, nos: Sequence[int] | None) -> Rows | None:
         return None if nos is None else np.array(self.rows_of(nos), dtype=np.intp)
