@@ -288,6 +288,19 @@ class StoreContract:
             with pytest.raises(StoreError), store.transact() as tx:
                 tx.add_links([wrong])
 
+    def test_a_link_is_a_change_of_both_partitions(self, store: Store) -> None:
+        add(store, make_new_entry("a"), make_new_entry("b", partition=BOB))
+
+        def counts() -> list[int]:
+            return [head.seq for head in store.heads([HERE, BOB]) if head is not None]
+
+        before = counts()
+        write(store, lambda tx: tx.add_links([make_link("a", "b")]))
+        assert all(now > then for now, then in zip(counts(), before, strict=True))
+        before = counts()
+        write(store, lambda tx: tx.remove_link("a", "b", "supports"))
+        assert all(now > then for now, then in zip(counts(), before, strict=True))
+
     # -- removal -------------------------------------------------------------------------------------------------
 
     def test_what_hangs_on_an_entry_goes_with_it(self, store: Store) -> None:

@@ -415,6 +415,7 @@ class ReferenceTx(Reads):
         for link in links:
             if link.source == link.target or None in (self._row(link.source), self._row(link.target)):
                 raise StoreError("a link needs two entries")
+            self._count(link.source, link.target)
             key = (link.source, link.target, link.type)
             old = self.state.links.get(key)
             if old is None or (old.automatic and not link.automatic):
@@ -423,7 +424,16 @@ class ReferenceTx(Reads):
         return len(new)
 
     def remove_link(self, source: str, target: str, type_: str) -> bool:
-        return self.state.links.pop((source, target, type_), None) is not None
+        removed = self.state.links.pop((source, target, type_), None) is not None
+        if removed:
+            self._count(source, target)
+        return removed
+
+    def _count(self, *ids: str) -> None:
+        """A change of the partitions of these entries."""
+        for row in map(self._row, ids):
+            if row is not None:
+                self._seq(row["entry"].partition)
 
     def add_turn(self, partition: Partition, turn: Turn, *, touched_at: datetime | None = None) -> None:
         self._head(partition)

@@ -55,7 +55,7 @@ def checked_mode(mode: object) -> str:
     return str(mode)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Serving:
     """What serves a partition now, as a recall needs it."""
 
@@ -67,6 +67,9 @@ class Serving:
     past: PersonPast | None = None
     matrices: Residual | None = None
     """Only with a `MatrixReranker`: they replace the ranker."""
+
+
+_NOTHING = Serving()
 
 
 @dataclass(kw_only=True, eq=False)
@@ -116,7 +119,7 @@ class Learner:
     def serving(self, partition: Partition) -> Serving:
         """What serves this partition, as of now in every process."""
         if self.mode == "off":
-            return Serving()
+            return _NOTHING
         held = self._read(self._store, partition)
         if held.serving is None:
             held.serving = self._serves(partition, held)

@@ -19,7 +19,7 @@ from wellworn.core.clock import to_micros
 from wellworn.core.values import KINDS
 from wellworn.ingest.terms import Trait
 from wellworn.search.filters import Filters
-from wellworn.search.partition import EPISODE, PRUNED, SUPERSEDED, PartitionIndex
+from wellworn.search.partition import EPISODE, NONE, PRUNED, SUPERSEDED, PartitionIndex
 from wellworn.store.port import Selection, Store
 
 Mask = npt.NDArray[np.bool_]
@@ -126,6 +126,15 @@ class Bank:
         if all(partition.all_valid_at(micros) for partition in self.partitions):
             return None
         return np.concatenate([_live(one, micros, outdated=outdated) for one in self.partitions])
+
+    def next_change(self, moment: datetime) -> int:
+        """When a row begins or ceases to be valid after a moment, in microseconds; `NONE` when none does."""
+        micros, later = to_micros(moment), NONE
+        for one in self.partitions:
+            if not one.all_valid_at(micros):
+                for ends in (one.valid_from, one.valid_to):
+                    later = min(later, int(ends.min(initial=NONE, where=ends > micros)))
+        return later
 
     def wanted(self, filters: Filters, store: Store, layers: Sequence[str]) -> Mask | None:
         """Rows that pass the filters; None when there is no filter. `layers` are those of the partitions."""

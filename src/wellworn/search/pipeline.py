@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wellworn.core.clock import Clock, NewId, aware
+from wellworn.core.clock import Clock, NewId, aware, to_micros
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import EmbeddingFailed, InvalidInput
 from wellworn.core.locks import deadline
-from wellworn.core.values import KINDS, Cost, Entry, Factor, Hit, Partition, Recall, Scope, filled
+from wellworn.core.values import KINDS, Cost, Entry, Factor, Hit, Partition, Recall, Scope, altered, filled
 from wellworn.ingest.replaces import forget_statements
 from wellworn.ingest.scrub import NO_SCRUBBING, Scrubbing
 from wellworn.ingest.terms import forget_words, read_question
@@ -96,6 +96,24 @@ class _Ask:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class _Found:
+    """What a recall found, and what that rests on: while it stands, the same recall would find the same."""
+
+    ranked: Ranked
+    nos: list[int]
+    seqs: list[int]
+    searched: int
+    confidence: float | None
+    route: str
+    logged: LoggedRecall
+    state: list[object]
+    """See `_state`."""
+    since: datetime
+    until: int
+    """In microseconds: then an entry begins or ceases to be valid."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class _Seen:
     """The candidates of one recall as learning sees them."""
 
@@ -154,41 +172,74 @@ class Searcher:
         started = time.perf_counter()
         query, k = checked_query(query), checked_k(k)
         home = scope.home()  # a scope without a layer sees nothing: better an error than silence
-        query, until = self.scrubbed(query, home), deadline()
-        asked = plainly(query)
-        embed = partial(self._embed_if_it_works, asked)
-        ask = _Ask(
-            query=asked,
-            vector=embed() if until is None else until.wait_for(embed),
-            k=k,
-            filters=filters,
-            home=home,
-            recall_id=self._new_id(),
-        )
-        with self.ram.bank(scope.partitions()) as (bank, partitions):
-            ranked, searched, seen = self._rank(ask, bank, partitions, refine)
-            by_words = self.bundled and in_other_script(asked)
-            sure = confidence_of(ranked, self._profile, embeds=ask.vector is not None, by_words=by_words)
-            sure = 1.0 if ALL in ranked.names else sure
-            if filters.min_confidence is not None and sure is not None and sure < filters.min_confidence:
-                ranked = ranked.take([])
-            nos, seqs = bank.named(ranked.rows)
-            if self._learner is not None and (until is None or until.left_s(whole=True) > 0):  # else nobody sees it
-                new = home not in partitions and (until is None or not until.missed)
-                self._learner.log.add(self._logged(ask, ranked, seen, bank), new=new)
+        query, until, recall_id, embedded = self.scrubbed(query, home), deadline(), self._new_id(), 0
+        same = (query, scope, k, repr(filters), self._profile.name, id(self._learner))
+        found = self._found_before(same, scope, recall_id) if refine is None else None
+        if found is None:
+            asked = plainly(query)
+            embed = partial(self._embed_if_it_works, asked)
+            vector = embed() if until is None else until.wait_for(embed)
+            ask = _Ask(query=asked, vector=vector, k=k, filters=filters, home=home, recall_id=recall_id)
+            embedded = int(vector is not None)
+            with self.ram.bank(scope.partitions()) as (bank, partitions):
+                found = self._found(ask, bank, partitions, refine)
+                if self._learner is not None and (until is None or until.left_s(whole=True) > 0):  # else nobody sees it
+                    self._learner.log.add(
+                        found.logged, new=home not in partitions and (until is None or not until.missed)
+                    )
+            if refine is None and until is None and found.route == ROUTE:
+                self.ram.answers.put(same, found)
         return filled(
             Recall,
-            id=ask.recall_id,
+            id=recall_id,
             query=query,
-            hits=self._hits(ranked, nos, seqs, filters.as_of),
-            route=ROUTE if ask.vector is not None or self._embedder is None else WORDS_ROUTE,
-            searched=searched,
-            cost=Cost(seconds=time.perf_counter() - started, embedded_texts=int(ask.vector is not None)),
+            hits=self._hits(found.ranked, found.nos, found.seqs, filters.as_of),
+            route=found.route,
+            searched=found.searched,
+            cost=Cost(seconds=time.perf_counter() - started, embedded_texts=embedded),
             trace=(),
-            confidence=sure,
+            confidence=found.confidence,
             digest="",
             cut=False,
         )
+
+    def _found(self, ask: _Ask, bank: Bank, partitions: Sequence[Partition], refine: Refine | None) -> _Found:
+        now, filters = self._clock(), ask.filters
+        ranked, searched, seen = self._rank(ask, bank, partitions, refine)
+        by_words = self.bundled and in_other_script(ask.query)
+        sure = confidence_of(ranked, self._profile, embeds=ask.vector is not None, by_words=by_words)
+        sure = 1.0 if ALL in ranked.names else sure
+        if filters.min_confidence is not None and sure is not None and sure < filters.min_confidence:
+            ranked = ranked.take([])
+        nos, seqs = bank.named(ranked.rows)
+        return filled(
+            _Found,
+            ranked=ranked,
+            nos=nos,
+            seqs=seqs,
+            searched=searched,
+            confidence=sure,
+            logged=self._logged(ask, ranked, seen, bank),
+            route=ROUTE if ask.vector is not None or self._embedder is None else WORDS_ROUTE,
+            state=_state(bank, None if seen is None else seen.serving),
+            since=now,
+            until=bank.next_change(now),
+        )
+
+    def _found_before(self, same: Hashable, scope: Scope, recall_id: str) -> _Found | None:
+        """What the same recall found lately, if nothing has changed since. It is logged as another recall."""
+        found: _Found | None = self.ram.answers.get(same)
+        if found is None:
+            return None
+        with self.ram.bank(scope.partitions()) as (bank, _):
+            now, learner = self._clock(), self._learner
+            state = _state(bank, None if learner is None else learner.serving(scope.home()))
+            if found.state != state or now < found.since or to_micros(now) >= found.until:
+                self.ram.answers.pop(same)
+                return None
+            if learner is not None:
+                learner.log.add(altered(found.logged, id=recall_id, at=now))
+        return found
 
     def unanswered(self, query: str, *, scope: Scope, seconds: float) -> Recall:
         """A recall that found nothing before its deadline. It is in the log, so that its outcome can be reported."""
@@ -452,6 +503,12 @@ class Searcher:
         forget_statements()
         clear = getattr(self._embedder, "clear", None)
         return dropped + (int(clear()) if callable(clear) else 0)
+
+
+def _state(bank: Bank, serving: Serving | None) -> list[object]:
+    """What the answer to a question rests on, besides the time."""
+    past = None if serving is None or serving.past is None else len(serving.past)
+    return [*((one, one.known_seq) for one in bank.partitions), serving, past]
 
 
 def _none_of(profile: Profile) -> Ranked:

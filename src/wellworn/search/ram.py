@@ -10,10 +10,10 @@ import copy
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wellworn.core.cache import LruCache
 from wellworn.core.locks import ForkLock, deadline
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 RAM_MB = 2000
 PAGE_ROWS = 8192
 ENTRY_BYTES = 5_000_000
+MOST_ANSWERS = 1_000
 SMALLEST_ENTRY = 2_000
 """What a short entry counts as: about the memory that it takes, so that 2,500 are held."""
 
@@ -148,6 +149,8 @@ class Ram:
         self.max_bytes = max_bytes
         self._forget = forget
         self.entries = EntryCache(store)
+        self.answers: LruCache[Hashable, Any] = LruCache(MOST_ANSWERS)
+        """What recalls found lately, for when the same is asked again; each says what it rests on."""
         self._files = IndexFiles(store)
         self._engine = engine
         self._pid = os.getpid()
@@ -265,6 +268,7 @@ class Ram:
         return index_bytes(rows, self._width()) > self.max_bytes
 
     def _removed(self, nos: Sequence[int]) -> None:
+        self.answers.clear()
         self.entries.drop(nos)
         if self._forget is not None:
             self._forget(nos)
@@ -317,6 +321,7 @@ class Ram:
         if not partitions:
             return 0
         dropped = 0
+        self.answers.clear()
         with self._lock:
             held_here = [held for held in self._held.values() if held.partition in partitions]
         for held in held_here:
@@ -338,6 +343,7 @@ class Ram:
 
     def clear(self) -> None:
         """Read everything again on next use."""
+        self.answers.clear()
         self.entries.clear()
         with self._lock:
             self._held.clear()

@@ -301,7 +301,8 @@ class Tx(StoreReader):
 
     @abstractmethod
     def add_links(self, links: Sequence[Link]) -> int:
-        """Links that are not there yet; returns how many were new. Both ends must exist and differ.
+        """Links that are not there yet; returns how many were new. Both ends must exist and differ; their partitions count a
+        change.
 
         One drawn by hand takes the place of an automatic one of the same type, and counts as new.
         """

@@ -479,15 +479,20 @@ class SqlTx(SqlReader, Tx):
         ends = [self._place_of(end) for end in (link.source, link.target)]
         if ends[0] is None or ends[1] is None:
             raise StoreError(f"no entry {(link.source if ends[0] is None else link.target)!r} to link")
+        for _, partition_no in (ends[0], ends[1]):
+            self._seq(partition_no)
         return (ends[0][0], ends[1][0], link.type, link.confidence, int(link.automatic), to_micros(link.created_at))
 
     def remove_link(self, source: str, target: str, type_: str) -> bool:
-        removed = self._db.run(
-            "DELETE FROM links WHERE source = (SELECT no FROM entries WHERE id = ?) "
-            "AND target = (SELECT no FROM entries WHERE id = ?) AND type = ?",
-            (source, target, type_),
-        )
-        return removed == 1
+        ends = [self._place_of(end) for end in (source, target)]
+        if ends[0] is None or ends[1] is None:
+            return False
+        where, values = "source = ? AND target = ? AND type = ?", (ends[0][0], ends[1][0], type_)
+        if not self._db.run(f"DELETE FROM links WHERE {where}", values):
+            return False
+        for _, partition_no in (ends[0], ends[1]):
+            self._seq(partition_no)
+        return True
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
