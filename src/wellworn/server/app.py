@@ -210,6 +210,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         chores.cancel()
         with suppress(asyncio.CancelledError):
             await chores
+        service.workers.stop()
         await asyncio.to_thread(_close, service)
 
 
