@@ -14,8 +14,7 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import PurePath
@@ -33,6 +32,7 @@ from wellworn.core.locks import patience
 from wellworn.server.access import Gate
 from wellworn.server.metrics import Metrics
 from wellworn.server.wire import PROBLEM, RETRY_AFTER_S, problem, problem_of
+from wellworn.server.workers import Workers
 
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 """Of the request that is being answered; sent back as `x-request-id`."""
@@ -168,9 +168,10 @@ class RequestGuard:
         gate: Gate,
         metrics: Metrics,
         audit: Callable[[Any, int], None],
+        admitting: Workers,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`audit` is told of each answered access and its status."""
+        """`audit` is told of each answered access and its status. Keys are looked up by `admitting`."""
         self._app = app
         self._audit = audit
         self._rules = rules
@@ -180,7 +181,7 @@ class RequestGuard:
         self._turns = asyncio.Semaphore(rules.most_at_once)
         self._running = 0
         metrics.running.set_function(lambda: self._running)
-        self._admitting = ThreadPoolExecutor(ADMITTED_AT_ONCE, thread_name_prefix="admit")
+        self._admitting = admitting
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -235,10 +236,7 @@ class RequestGuard:
         if scope["path"] != "/" and not scope["path"].startswith(PAGE):
             shown = (headers, (scope.get("client") or ("", 0))[0], scope["http_version"])
             if "authorization" in headers:
-                found = asyncio.get_running_loop().run_in_executor(
-                    self._admitting, copy_context().run, self._admit, *shown
-                )
-                admitted = await found
+                admitted = await self._admitting.run(self._admit, *shown)
             else:
                 admitted = self._gate.admit(*shown)
             scope.setdefault("state", {})[CALLER] = admitted

@@ -39,7 +39,7 @@ from wellworn.core.values import LAYERS, Entry, Scope
 from wellworn.ingest.change import as_edited
 from wellworn.memory import Memory
 from wellworn.server.access import Caller, Gate, OidcSettings, OidcVerifier
-from wellworn.server.guard import AUDITED, CALLER, Rules
+from wellworn.server.guard import ADMITTED_AT_ONCE, AUDITED, CALLER, Rules
 from wellworn.server.metrics import Metrics
 from wellworn.server.wire import PROBLEM, RETRY_AFTER_S, Problem
 from wellworn.server.workers import Workers
@@ -276,6 +276,7 @@ class MemoryService:
         self.operator = operator
         self.metrics = Metrics(memory.engine, ticks=ticks)
         self.workers = Workers()
+        self.admitting = Workers(ADMITTED_AT_ONCE, "admit")
         self._long = BoundedSemaphore(MOST_LONG)
         self.ready = False
 

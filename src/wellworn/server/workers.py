@@ -1,4 +1,4 @@
-"""The threads on which routes run: as `anyio.to_thread.run_sync`, at a third of its cost.
+"""The threads on which callers are looked up and routes run: as `anyio.to_thread.run_sync`, at a third of its cost.
 
 Whoever was busy last works next. The others end after a while, and with them what a store keeps for each thread.
 """
@@ -27,7 +27,8 @@ IDLE_S = 10.0
 class Workers:
     """Threads that run functions for one event loop. Everything but `_work` happens in that loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST_THREADS, name: str = "route") -> None:
+        self._most, self._name = most, name
         self._all: set[_Tasks] = set()
         self._idle: deque[tuple[float, _Tasks]] = deque()
         """Since when; whoever has been idle for longest comes first."""
@@ -40,7 +41,7 @@ class Workers:
         task = (loop, ended, copy_context(), function, args)
         if self._idle:
             self._idle.pop()[1].put(task)
-        elif len(self._all) < MOST_THREADS:
+        elif len(self._all) < self._most:
             self._start(task)
         else:
             self._waiting.append(task)
@@ -61,7 +62,7 @@ class Workers:
         tasks: _Tasks = SimpleQueue()
         self._all.add(tasks)
         tasks.put(task)
-        threading.Thread(target=self._work, args=(tasks,), name="route").start()
+        threading.Thread(target=self._work, args=(tasks,), name=self._name).start()
 
     def _work(self, tasks: _Tasks) -> None:
         while (task := tasks.get()) is not None:
