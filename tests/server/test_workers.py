@@ -78,6 +78,22 @@ def test_what_was_begun_goes_on_when_nobody_waits_for_it(workers: Workers) -> No
     assert ended.wait(WAIT_S)
 
 
+def test_what_nobody_waits_for_any_more_is_not_begun() -> None:
+    begun, may_end, one = list[str](), threading.Event(), Workers(most=1)
+
+    async def leave() -> None:
+        first = asyncio.create_task(one.run(may_end.wait, WAIT_S))
+        second, third = (asyncio.create_task(one.run(begun.append, name)) for name in ("second", "third"))
+        await asyncio.sleep(0)
+        second.cancel()
+        may_end.set()
+        await asyncio.gather(first, third)
+
+    asyncio.run(leave())
+    one.stop()
+    assert begun == ["third"]
+
+
 # -- plain requests ----------------------------------------------------------------------------------------------------
 
 

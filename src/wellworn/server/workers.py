@@ -35,7 +35,7 @@ class Workers:
         self._waiting: deque[_Task] = deque()
 
     async def run(self, function: Callable[..., T], *args: Any) -> T:  # what the function takes
-        """Run this on a thread, in a copy of the context. It goes on when whoever waits for it is cancelled."""
+        """Run this on a thread, in a copy of the context. What has begun goes on when whoever waits for it is cancelled."""
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[_Ended] = loop.create_future()
         task = (loop, ended, copy_context(), function, args)
@@ -47,7 +47,10 @@ class Workers:
             self._waiting.append(task)
         result, error = await ended
         if error is not None:
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # its traceback holds this frame
         found: T = result
         return found
 
@@ -84,9 +87,11 @@ class Workers:
             ended.set_result(outcome)
         if tasks not in self._all:
             return
-        if self._waiting:
-            tasks.put(self._waiting.popleft())
-            return
+        while self._waiting:
+            task = self._waiting.popleft()
+            if not task[1].done():
+                tasks.put(task)
+                return
         now = loop.time()
         self._idle.append((now, tasks))
         while self._idle[0][0] < now - IDLE_S:
