@@ -33,6 +33,7 @@ from wellworn.models.port import Matrix
 from wellworn.server import app, guard, routes
 from wellworn.server.guard import LOOPBACK, Rules
 from wellworn.server.service import MOST_LONG, REQUEST
+from wellworn.server.workers import MOST_THREADS
 from wellworn.store.port import RecordFilter
 
 from .conftest import ME, WAIT_S, Running, serving
@@ -437,7 +438,7 @@ def test_long_requests_leave_room_for_short_ones(server: Running, monkeypatch: p
 
 def test_a_server_whose_threads_are_taken_says_that_it_is_ready(server: Running) -> None:
     """Routes that wait for a slow model or embedder may hold all of them."""
-    threads = 40  # as many as anyio has
+    threads = MOST_THREADS
     leave, inside, counts = threading.Event(), threading.Semaphore(0), server.service.memory.engine.store.counts
 
     def slow(*args: Any, **kwargs: Any) -> dict[str, int]:

@@ -38,7 +38,9 @@ def listen(listener: Listener) -> Callable[[], None]:
 
 def span(name: str) -> AbstractContextManager[Note]:
     """A span of what the block does: `recall`, `remember`, `session_end`, `reflect`, `outcome`, `model_call` or `job`."""
-    return _open(name) if _listeners else _SILENT
+    if not _listeners:
+        return _SILENT
+    return _listeners[0](name) if len(_listeners) == 1 else _open(name)
 
 
 @contextmanager

@@ -232,7 +232,7 @@ class Gate:
     def _without_key(self, headers: Mapping[str, str], http_version: str) -> Caller:
         if self._local is None:
             raise AccessDenied("key: is missing (send `Authorization: Bearer ww_…`)", status=401)
-        if http_version == "1.0" or any(_OF_PROXY.fullmatch(name) for name in headers):  # nginx asks in HTTP/1.0
+        if http_version == "1.0" or any(map(_OF_PROXY.fullmatch, headers)):  # nginx asks in HTTP/1.0
             raise AccessDenied(
                 "key: is missing, and the request came through a proxy, so it may come from anywhere "
                 "(send `Authorization: Bearer ww_…`; see `wellworn keys create`)",

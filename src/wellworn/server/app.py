@@ -185,7 +185,12 @@ def build_app(service: MemoryService) -> FastAPI:
     app.add_exception_handler(ClientDisconnect, _left)
     app.add_exception_handler(Exception, _unexpected)
     app.add_middleware(
-        RequestGuard, rules=service.rules, gate=service.gate, metrics=service.metrics, audit=service.trail.add
+        RequestGuard,
+        rules=service.rules,
+        gate=service.gate,
+        metrics=service.metrics,
+        audit=service.trail.add,
+        admitting=service.admitting,
     )
     if service.rules.origins:
         app.add_middleware(
@@ -210,6 +215,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         chores.cancel()
         with suppress(asyncio.CancelledError):
             await chores
+        for threads in (service.admitting, service.workers):
+            threads.stop()
         await asyncio.to_thread(_close, service)
 
 

@@ -14,9 +14,9 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
@@ -32,6 +32,7 @@ from wellworn.core.locks import patience
 from wellworn.server.access import Gate
 from wellworn.server.metrics import Metrics
 from wellworn.server.wire import PROBLEM, RETRY_AFTER_S, problem, problem_of
+from wellworn.server.workers import Workers
 
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 """Of the request that is being answered; sent back as `x-request-id`."""
@@ -110,6 +111,7 @@ SECURITY_HEADERS = {
     "cache-control": "no-store",
 }
 """Set where a route does not set its own."""
+_SECURITY_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 _access = logging.getLogger(ACCESS)
 _log = logging.getLogger("wellworn.server")
 ADMITTED_AT_ONCE, ADMIT_S = 64, 2.0
@@ -146,6 +148,7 @@ class Rules:
             raise AccessDenied("origin: a page of another site may not call this server")
 
 
+@lru_cache(64)
 def _name(host: str) -> str:
     """A Host header without its port."""
     try:
@@ -165,9 +168,10 @@ class RequestGuard:
         gate: Gate,
         metrics: Metrics,
         audit: Callable[[Any, int], None],
+        admitting: Workers,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`audit` is told of each answered access and its status."""
+        """`audit` is told of each answered access and its status. Keys are looked up by `admitting`."""
         self._app = app
         self._audit = audit
         self._rules = rules
@@ -175,7 +179,9 @@ class RequestGuard:
         self._metrics = metrics
         self._ticks = ticks
         self._turns = asyncio.Semaphore(rules.most_at_once)
-        self._admitting = ThreadPoolExecutor(ADMITTED_AT_ONCE, thread_name_prefix="admit")
+        self._running = 0
+        metrics.running.set_function(lambda: self._running)
+        self._admitting = admitting
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -209,8 +215,7 @@ class RequestGuard:
             route = getattr(scope.get("route"), "path", "none")
             method = scope["method"] if scope["method"] in _METHODS else "other"  # or callers could make up any number
             seconds = self._ticks() - begun
-            self._metrics.requests.labels(method, route, answer.status).inc()
-            self._metrics.seconds.labels(route).observe(seconds)
+            self._metrics.answered(method, route, answer.status, seconds)
             if _access.isEnabledFor(logging.INFO):
                 actor = getattr(scope.get("state", {}).get(CALLER), "actor", "")
                 told = {"method": method, "route": route, "status": answer.status, "actor": actor}
@@ -231,10 +236,7 @@ class RequestGuard:
         if scope["path"] != "/" and not scope["path"].startswith(PAGE):
             shown = (headers, (scope.get("client") or ("", 0))[0], scope["http_version"])
             if "authorization" in headers:
-                found = asyncio.get_running_loop().run_in_executor(
-                    self._admitting, copy_context().run, self._admit, *shown
-                )
-                admitted = await found
+                admitted = await self._admitting.run(self._admit, *shown)
             else:
                 admitted = self._gate.admit(*shown)
             scope.setdefault("state", {})[CALLER] = admitted
@@ -243,19 +245,22 @@ class RequestGuard:
         if not length.isdecimal() or int(length[:20]) > most:
             await refusal(problem(413, _too_large(most), "InvalidInput"))(scope, receive, answer)
             return
-        try:
-            async with asyncio.timeout(self._rules.turn_s if self._turns.locked() else None):
-                await self._turns.acquire()
-        except TimeoutError:
-            raise ServiceFailed("the server has too much to do (try again)", retry_after_s=RETRY_AFTER_S) from None
-        self._metrics.running.inc()
+        if self._turns.locked():
+            try:
+                async with asyncio.timeout(self._rules.turn_s):
+                    await self._turns.acquire()
+            except TimeoutError:
+                raise ServiceFailed("the server has too much to do (try again)", retry_after_s=RETRY_AFTER_S) from None
+        else:
+            await self._turns.acquire()
+        self._running += 1
         body = _Body(receive, most, self._turns)
         try:
             await self._app(scope, body, answer)
         finally:
             if body.has_turn:
                 self._turns.release()
-            self._metrics.running.dec()
+            self._running -= 1
 
 
 class _Answer:
@@ -270,12 +275,9 @@ class _Answer:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.begun, self.status = True, message["status"]
-            set_already = {name for name, _ in message["headers"]}
-            headers = {**SECURITY_HEADERS, "x-request-id": REQUEST_ID.get()}
-            message["headers"] = [
-                *message["headers"],
-                *((n.encode(), v.encode()) for n, v in headers.items() if n.encode() not in set_already),
-            ]
+            headers = [*message["headers"], (b"x-request-id", REQUEST_ID.get().encode())]
+            own = dict(headers)
+            message["headers"] = headers + [one for one in _SECURITY_HEADERS if one[0] not in own]
         elif not message.get("more_body", False):
             self._before_last()
         await self._send(message)

@@ -52,8 +52,9 @@ class Metrics:
         counter = partial(Counter, namespace="wellworn", registry=self._registry)
         gauge = partial(Gauge, namespace="wellworn", registry=self._registry)
         timer = partial(Histogram, namespace="wellworn", registry=self._registry, buckets=_SECONDS)
-        self.requests = counter("requests", "Requests answered", ("method", "route", "status"))
-        self.seconds = timer("request_seconds", "Time to answer", ("route",))
+        self._requests = counter("requests", "Requests answered", ("method", "route", "status"))
+        self._seconds = timer("request_seconds", "Time to answer", ("route",))
+        self._labelled: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self.running = gauge("requests_running", "Requests under way")
         self._recalls = timer("recall_seconds", "Time of a recall, by how it searched", ("route",))
         self._errors = counter("errors", "Faults that were logged", ("component",))
@@ -94,6 +95,15 @@ class Metrics:
     def stop(self) -> None:
         for stop in self._stops:
             stop()
+
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        known = self._labelled.get((method, route, status))
+        if known is None:  # to find them by their labels takes most of the time
+            known = self._requests.labels(method, route, status), self._seconds.labels(route)
+            self._labelled[method, route, status] = known
+        known[0].inc()
+        known[1].observe(seconds)
 
     def exposed(self) -> bytes:
         """All numbers, as Prometheus reads them."""
