@@ -16,10 +16,17 @@ from wellworn import Memory, Recall, Scope, WellwornError
 
 QUERIES = ["Where does Ada live?", "tram", "Who has the violin?"]
 TEAM = Scope(tenant=ADA.tenant, user="ada", team="red")
-texts_told = st.sampled_from([
-    "Ada lives in Oslo.", "I live in Bergen.", "I moved to Turku.", "The tram is late.", "Bo has the violin.",
-    "Who has the violin?", "Ada has the violin.", "The tram stops at the harbour.",
-])  # fmt: skip
+_TEXTS = """
+Ada lives in Oslo.
+I live in Bergen.
+I moved to Turku.
+The tram is late.
+The tram stops at the harbour.
+Bo has the violin.
+Who has the violin?
+Ada has the violin.
+"""
+texts_told = st.sampled_from(_TEXTS.strip().splitlines())
 place = st.integers(0, 7)
 steps = st.one_of(
     st.tuples(st.just("remember"), texts_told, st.sampled_from([ADA, TEAM])),
