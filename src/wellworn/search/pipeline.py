@@ -68,6 +68,8 @@ _TOLD = [KINDS.index(kind) for kind in ("fact", "preference", "pattern", "note")
 _EPISODE, _SUMMARY = KINDS.index("episode"), KINDS.index("summary")
 _log = logging.getLogger("wellworn.search")
 _NOTHING: frozenset[int] = frozenset()
+_Reasons = tuple[float, tuple[Factor, ...]]
+"""A score with its factors."""
 
 
 def checked_profile(profile: str | Profile) -> Profile:
@@ -99,9 +101,9 @@ class _Ask:
 class _Found:
     """What a recall found, and what that rests on: while it stands, the same recall would find the same."""
 
-    ranked: Ranked
     nos: list[int]
     seqs: list[int]
+    reasons: list[_Reasons]
     searched: int
     confidence: float | None
     route: str
@@ -193,7 +195,7 @@ class Searcher:
             Recall,
             id=recall_id,
             query=query,
-            hits=self._hits(found.ranked, found.nos, found.seqs, filters.as_of),
+            hits=self._hits(found.nos, found.seqs, found.reasons, filters.as_of),
             route=found.route,
             searched=found.searched,
             cost=Cost(seconds=time.perf_counter() - started, embedded_texts=embedded),
@@ -214,9 +216,9 @@ class Searcher:
         nos, seqs = bank.named(ranked.rows)
         return filled(
             _Found,
-            ranked=ranked,
             nos=nos,
             seqs=seqs,
+            reasons=_reasons_of(ranked),
             searched=searched,
             confidence=sure,
             logged=self._logged(ask, ranked, seen, bank),
@@ -401,23 +403,21 @@ class Searcher:
         )
 
     def _hits(
-        self, ranked: Ranked, nos: Sequence[int], seqs: Sequence[int], as_of: datetime | None = None
+        self,
+        nos: Sequence[int],
+        seqs: Sequence[int],
+        reasons: Sequence[_Reasons],
+        as_of: datetime | None = None,
     ) -> list[Hit]:
-        """The rows as entries, each with every factor of its score; rows just removed are left out."""
+        """The rows as entries, each with the reasons for its place; rows just removed are left out."""
         entries = self.ram.entries.read(nos, seqs)
-        named = [*zip(ranked.names, ranked.weights.tolist(), strict=True)]
         moment = as_of or self._clock()
         hits = []
-        for no, values in zip(nos, ranked.values.tolist(), strict=True):
+        for no, (score, parts) in zip(nos, reasons, strict=True):
             if no in entries:
-                parts = []
-                for (name, weight), value in zip(named, values, strict=True):
-                    parts.append(part := object.__new__(Factor))  # as `filled`, in two thirds of its time
-                    part.__dict__.update(name=name, value=value, weight=weight)
-                score = sum([value * weight for (_, weight), value in zip(named, values, strict=True)])
                 entry = entries[no]
                 outdated = entry.valid_to is not None and entry.valid_to <= moment
-                hits.append(filled(Hit, entry=entry, score=score, explanation=tuple(parts), outdated=outdated))
+                hits.append(filled(Hit, entry=entry, score=score, explanation=parts, outdated=outdated))
         return hits
 
     # -- side roads ----------------------------------------------------------------------------------------------
@@ -431,9 +431,10 @@ class Searcher:
         with self.ram.bank(partitions) as (bank, there):
             ranked, _, _ = self._rank(ask, bank, there)
             nos, seqs = bank.named(ranked.rows)
+        reasons = _reasons_of(ranked)
         for start in range(0, len(nos), page):
             part = slice(start, start + page)
-            yield self._hits(ranked.take(np.arange(len(nos))[part]), nos[part], seqs[part])
+            yield self._hits(nos[part], seqs[part], reasons[part])
 
     def newest(self, *, partitions: Sequence[Partition], page: int) -> Iterator[list[Entry]]:
         """Entries of these partitions that begin a thread or have none, newest first, in any state, page by page."""
@@ -503,6 +504,19 @@ class Searcher:
         forget_statements()
         clear = getattr(self._embedder, "clear", None)
         return dropped + (int(clear()) if callable(clear) else 0)
+
+
+def _reasons_of(ranked: Ranked) -> list[_Reasons]:
+    """Of each row its score, and every factor of it."""
+    named = [*zip(ranked.names, ranked.weights.tolist(), strict=True)]
+    found = []
+    for values in ranked.values.tolist():
+        parts = []
+        for (name, weight), value in zip(named, values, strict=True):
+            parts.append(part := object.__new__(Factor))  # as `filled`, in two thirds of its time
+            part.__dict__.update(name=name, value=value, weight=weight)
+        found.append((sum([part.value * part.weight for part in parts]), tuple(parts)))
+    return found
 
 
 def _state(bank: Bank, serving: Serving | None) -> list[object]:
