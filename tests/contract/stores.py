@@ -301,6 +301,14 @@ class StoreContract:
         write(store, lambda tx: tx.remove_link("a", "b", "supports"))
         assert all(now > then for now, then in zip(counts(), before, strict=True))
 
+    def test_a_moment_ends_with_any_commit(self, store: Store) -> None:
+        before = store.moment()
+        assert store.moment() == before
+        assert store.partitions() == []
+        assert store.moment() == before
+        add(store, make_new_entry("a"))
+        assert before is None or store.moment() != before
+
     # -- removal -------------------------------------------------------------------------------------------------
 
     def test_what_hangs_on_an_entry_goes_with_it(self, store: Store) -> None:

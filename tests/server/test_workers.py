@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
+from typing import Any
 
 import httpx
 import pytest
@@ -120,6 +121,33 @@ PLAIN = [
     ({"content": b'{"query": "tea"}', "headers": JSON, "params": {"usr": "ada"}}, 422, "usr: is no parameter"),
     ({"content": b"nothing", "params": {"usr": "ada"}, "headers": JSON}, 422, "body: is not JSON"),
 ]
+
+
+def test_what_is_known_needs_no_thread(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(query: str = "Where is the kettle?", **more: object) -> list[str]:
+        answer = server.http().post("/v1/recall", json={"query": query, **more}).raise_for_status()
+        return [hit["entry"]["text"] for hit in answer.json()["hits"]]
+
+    threads, run = list[str](), server.service.workers.run
+
+    async def counted(function: Any, *args: Any) -> Any:
+        threads.append("one")
+        return await run(function, *args)
+
+    monkeypatch.setattr(server.service.workers, "run", counted)
+    assert told() == []
+    server.http().post("/v1/entries", json={"text": "The kettle is in the shed."}).raise_for_status()
+    threads.clear()
+    assert told() == told() == told() == ["The kettle is in the shed."]
+    assert len(threads) == 1
+    ids = [server.http().post("/v1/recall", json={"query": "Where is the kettle?"}).json()["id"] for _ in range(2)]
+    assert len(threads) == 1
+    for recall_id in ids:  # each was logged as a recall of its own
+        server.http().post(f"/v1/recalls/{recall_id}/outcome", json={"cited": [0]}).raise_for_status()
+    threads.clear()
+    assert told(deadline_s=5.0) == told(recursion="always") == ["The kettle is in the shed."]
+    assert len(threads) == 2
+    assert server.http().post("/v1/recall", json={"query": "Where is the kettle?", "k": 0}).status_code == 422
 
 
 @pytest.mark.parametrize(("given", "status", "detail"), PLAIN)

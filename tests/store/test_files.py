@@ -10,12 +10,12 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
 
-from wellworn import Memory, Scope, StoreBusy, StoreCorrupt, StoreError
+from wellworn import Memory, Scope, StoreBusy, StoreClosed, StoreCorrupt, StoreError
 from wellworn.core.locks import process_runs
 from wellworn.ops.backup import restore
 from wellworn.ops.doctor import rescue
@@ -388,6 +388,33 @@ def test_the_salt_is_read_once_before_sqlite_locks_the_file(encrypted: Path, mon
 
     monkeypatch.setattr(connection, "end_log", read_meanwhile)
     first.rekey("cd" * 32)
+
+
+@pytest.mark.parametrize("secret", [None, KEY], ids=["plain", "encrypted"])
+def test_a_moment_ends_with_what_another_process_commits(tmp_path: Path, secret: str | None) -> None:
+    path = tmp_path / "shared.db"
+    program = f"""
+import sys
+from wellworn import Memory
+with Memory(sys.argv[1], key={secret!r}, embedder="hash", background=False) as memory:
+    memory.for_user("ada").remember("She lives in Oslo.")
+"""
+    with closing(SqliteStore(path, key=secret)) as store:
+        before = store.moment()
+        assert store.moment() == before
+        subprocess.run([sys.executable, "-c", program, path], check=True)
+        assert store.moment() != before
+        assert len(store.partitions()) == 1
+
+
+def test_a_moment_of_a_closed_file_is_an_error(encrypted: Path) -> None:
+    store = SqliteStore(encrypted, key=KEY)
+    before = store.moment()
+    store.rekey("cd" * 32)
+    with pytest.raises(StoreClosed):
+        store.moment()
+    with closing(SqliteStore(encrypted, key="cd" * 32)) as again:
+        assert again.moment() != before
 
 
 def test_two_processes_may_make_one_encrypted_file(encrypted: Path, monkeypatch: pytest.MonkeyPatch) -> None:

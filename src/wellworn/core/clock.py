@@ -71,9 +71,9 @@ def from_micros(micros: int) -> datetime:
     return EPOCH + timedelta(0, 0, micros)
 
 
-def _random_bits(count: int) -> int:
-    """As `secrets.randbits`, up to 64 of them."""
-    return int.from_bytes(os.urandom(8), "big") >> (64 - count)
+_62_BITS = (1 << 62) - 1
+_AT_ONCE = 100
+"""Random numbers that are drawn at once: to ask the system takes longer than all else."""
 
 
 class TimeOrderedIds:
@@ -86,16 +86,23 @@ class TimeOrderedIds:
         self._lock = ForkLock()
         self._last_ms = 0
         self._counter = 0
+        self._chances: list[int] = []
+        self._pid = 0
 
     def __call__(self) -> str:
         with self._lock:
+            if not self._chances or self._pid != os.getpid():  # a child of a fork must not make the ids of its parent
+                drawn = os.urandom(10 * _AT_ONCE)
+                self._chances = [int.from_bytes(drawn[at : at + 10], "big") for at in range(0, len(drawn), 10)]
+                self._pid = os.getpid()
+            chance = self._chances.pop()
             now_ms = time.time_ns() // 1_000_000
             if now_ms > self._last_ms:
-                self._last_ms, self._counter = now_ms, _random_bits(11)
+                self._last_ms, self._counter = now_ms, chance >> 69
             else:
                 self._counter += 1
                 if self._counter >> 12:
                     self._last_ms, self._counter = self._last_ms + 1, 0
             stamp, counter = self._last_ms, self._counter
-        digits = f"{stamp & 0xFFFFFFFFFFFF:012x}7{counter:03x}{0b10 << 62 | _random_bits(62):016x}"
+        digits = f"{stamp & 0xFFFFFFFFFFFF:012x}7{counter:03x}{0b10 << 62 | chance & _62_BITS:016x}"
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

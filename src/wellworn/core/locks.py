@@ -39,6 +39,31 @@ def in_haste() -> bool:
     return _until.get() < float("inf")
 
 
+class TakesTime(Exception):
+    """What was asked for takes time, and whoever asked cannot wait."""
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """Do only what takes next to no time: whatever comes to `take_time` raises `TakesTime` before it has done anything."""
+    token = _at_once.set(True)
+    try:
+        yield
+    finally:
+        _at_once.reset(token)
+
+
+_at_once: ContextVar[bool] = ContextVar("wellworn_at_once", default=False)
+must_be_at_once = _at_once.get
+"""Whether the present call is made in `at_once`."""
+
+
+def take_time() -> None:
+    """Say that what follows may compute, or wait."""
+    if _at_once.get():
+        raise TakesTime
+
+
 def started(work: Callable[[], T]) -> queue.SimpleQueue[T | Exception]:
     """Begin work on a daemon thread, in the caller's context; its result, or its error, comes through the queue."""
     box: queue.SimpleQueue[T | Exception] = queue.SimpleQueue()

@@ -20,7 +20,7 @@ import numpy as np
 from wellworn.core.clock import Clock, NewId, aware, to_micros
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import EmbeddingFailed, InvalidInput
-from wellworn.core.locks import deadline
+from wellworn.core.locks import deadline, take_time
 from wellworn.core.values import KINDS, Cost, Entry, Factor, Hit, Partition, Recall, Scope, altered, filled
 from wellworn.ingest.replaces import forget_statements
 from wellworn.ingest.scrub import NO_SCRUBBING, Scrubbing
@@ -68,6 +68,7 @@ _TOLD = [KINDS.index(kind) for kind in ("fact", "preference", "pattern", "note")
 _EPISODE, _SUMMARY = KINDS.index("episode"), KINDS.index("summary")
 _log = logging.getLogger("wellworn.search")
 _NOTHING: frozenset[int] = frozenset()
+_ANY = Filters()
 _Reasons = tuple[float, tuple[Factor, ...]]
 """A score with its factors."""
 
@@ -175,9 +176,11 @@ class Searcher:
         query, k = checked_query(query), checked_k(k)
         home = scope.home()  # a scope without a layer sees nothing: better an error than silence
         query, until, recall_id, embedded = self.scrubbed(query, home), deadline(), self._new_id(), 0
-        same = (query, scope, k, repr(filters), self._profile.name, id(self._learner))
+        how = "" if filters == _ANY else repr(filters)
+        same = (query, scope, k, how, self._profile.name, id(self._learner))
         found = self._found_before(same, scope, recall_id) if refine is None else None
         if found is None:
+            take_time()
             asked = plainly(query)
             embed = partial(self._embed_if_it_works, asked)
             vector = embed() if until is None else until.wait_for(embed)
@@ -233,15 +236,26 @@ class Searcher:
         found: _Found | None = self.ram.answers.get(same)
         if found is None:
             return None
-        with self.ram.bank(scope.partitions()) as (bank, _):
-            now, learner = self._clock(), self._learner
-            state = _state(bank, None if learner is None else learner.serving(scope.home()))
-            if found.state != state or now < found.since or to_micros(now) >= found.until:
-                self.ram.answers.pop(same)
-                return None
-            if learner is not None:
-                learner.log.add(altered(found.logged, id=recall_id, at=now))
+        now = self._clock()
+        if found.state != self._state_now(scope) or now < found.since or to_micros(now) >= found.until:
+            self.ram.answers.pop(same)
+            return None
+        if self._learner is not None:
+            self._learner.log.add(altered(found.logged, id=recall_id, at=now))
         return found
+
+    def _state_now(self, scope: Scope) -> list[object]:
+        """What an answer would rest on now; as it was last time, while nobody has written anything."""
+        moment, learner = self._store.moment(), self._learner
+        seen = (scope, id(learner))
+        known = self.ram.answers.get(seen)
+        if known is not None and moment is not None and known[0] == moment:
+            return known[1]  # type: ignore[no-any-return]
+        take_time()
+        with self.ram.bank(scope.partitions()) as (bank, _):
+            state = _state(bank, None if learner is None else learner.serving(scope.home()))
+        self.ram.answers.put(seen, (moment, state))
+        return state
 
     def unanswered(self, query: str, *, scope: Scope, seconds: float) -> Recall:
         """A recall that found nothing before its deadline. It is in the log, so that its outcome can be reported."""
@@ -403,11 +417,7 @@ class Searcher:
         )
 
     def _hits(
-        self,
-        nos: Sequence[int],
-        seqs: Sequence[int],
-        reasons: Sequence[_Reasons],
-        as_of: datetime | None = None,
+        self, nos: Sequence[int], seqs: Sequence[int], reasons: Sequence[_Reasons], as_of: datetime | None = None
     ) -> list[Hit]:
         """The rows as entries, each with the reasons for its place; rows just removed are left out."""
         entries = self.ram.entries.read(nos, seqs)
@@ -522,7 +532,7 @@ def _reasons_of(ranked: Ranked) -> list[_Reasons]:
 def _state(bank: Bank, serving: Serving | None) -> list[object]:
     """What the answer to a question rests on, besides the time."""
     past = None if serving is None or serving.past is None else len(serving.past)
-    return [*((one, one.known_seq) for one in bank.partitions), serving, past]
+    return [*((one.partition_no, one.known_seq) for one in bank.partitions), serving, past]
 
 
 def _none_of(profile: Profile) -> Ranked:

@@ -8,6 +8,7 @@ words; of a request the route, not the path or the query.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
 import secrets
@@ -40,6 +41,8 @@ ACCESS = "wellworn.access"
 FIELDS = ("method", "route", "status", "ms", "actor")
 """What an access line has beside the usual."""
 _GIVEN = regex(r"[A-Za-z0-9._-]{1,64}")
+_STARTED, _numbers = secrets.token_hex(6), itertools.count(1)
+"""Of the ids that requests get here: what this process has, and what each has."""
 
 
 def log_as_json() -> None:
@@ -228,7 +231,7 @@ class RequestGuard:
     async def _within_limits(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         given = headers.get("x-request-id", "")  # by a proxy or client
-        REQUEST_ID.set(given if _GIVEN.fullmatch(given) else secrets.token_hex(8))
+        REQUEST_ID.set(given if _GIVEN.fullmatch(given) else f"{_STARTED}{next(_numbers):08x}")
         self._rules.check(headers)
         if scope["path"] in OPEN:
             await self._app(scope, receive, answer)

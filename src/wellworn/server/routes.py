@@ -25,6 +25,7 @@ from starlette.background import BackgroundTask
 
 from wellworn.core.citations import read_citation
 from wellworn.core.errors import Conflict, InvalidInput, NotFound, ServiceFailed, WellwornError
+from wellworn.core.locks import must_be_at_once
 from wellworn.core.values import Entry, Job, Link, Reasoning, Recall, Receipt
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.validate import MAX_K, MAX_QUERY_CHARS, checked_count, checked_flag, checked_seconds, checked_text
@@ -32,7 +33,7 @@ from wellworn.integrations.loop import MAX_CHARS, TAG, memory_block, nothing_in,
 from wellworn.search.filters import Filters
 from wellworn.server import bodies, wire
 from wellworn.server.guard import IMPORT_PATH, MOST_BODY, log_fault
-from wellworn.server.service import Call, Needs, ServiceReply, etag_of, v1_routes
+from wellworn.server.service import Call, Needs, ServiceReply, etag_of, often_at_once, v1_routes
 from wellworn.store.port import Tx
 from wellworn.tasks import ReasoningBank
 
@@ -61,9 +62,11 @@ _RANKING = BoundedSemaphore(2)
 
 
 @v1.post("/recall", tags=["recall"], response_model=Recall)
+@often_at_once
 def recall(call: Reader, body: bodies.RecallBody) -> Response:
     """The entries that answer the query best, each with the reasons for its place."""
-    with _RANKING if call.memory.engine.searcher.bundled else nullcontext():  # others may wait for their embedder
+    computes = call.memory.engine.searcher.bundled and not must_be_at_once()  # others may wait for their embedder
+    with _RANKING if computes else nullcontext():
         found = call.memory.recall(**body.given())
         call.access.id = found.id
         return call.answer(found)

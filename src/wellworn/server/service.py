@@ -16,11 +16,11 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from threading import BoundedSemaphore, Lock
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 from fastapi import APIRouter, Request, Response
@@ -33,6 +33,7 @@ from starlette.types import Scope as ASGIScope
 from wellworn.core.clock import Clock
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import AccessDenied, Conflict, InvalidInput, ServiceFailed, StoreError
+from wellworn.core.locks import TakesTime, at_once
 from wellworn.core.plain import to_plain
 from wellworn.core.scope import MAX_NAME_CHARS, SHARED_LAYERS
 from wellworn.core.values import LAYERS, Entry, Scope
@@ -46,6 +47,7 @@ from wellworn.server.workers import Workers
 from wellworn.store.events import ACCESS, ACTOR, Event, audit
 from wellworn.store.port import Record, RecordFilter, Store, StoreReader, Tx
 
+T = TypeVar("T")
 _log = logging.getLogger("wellworn.server")
 REQUEST = "request"
 """The kind of record."""
@@ -419,6 +421,18 @@ class Needs:
         )
 
 
+def often_at_once(endpoint: T) -> T:
+    """Try this route in the event loop first, where it comes to an end or to `take_time`: a thread costs as much as what
+    many answers need."""
+    _OFTEN_AT_ONCE.append(endpoint)
+    return endpoint
+
+
+_OFTEN_AT_ONCE: list[Any] = []
+MOST_AT_ONCE = 4_000
+"""Bytes of a body that is read in the event loop."""
+
+
 class VerbRoute(APIRoute):
     """A route whose function runs on a worker thread, and all that leads to it runs there, too, in one go.
 
@@ -430,6 +444,7 @@ class VerbRoute(APIRoute):
         super().__init__(path, endpoint, **settings)
         self._by_fastapi = self.app
         taken = inspect.signature(endpoint).parameters
+        self._often_at_once = endpoint in _OFTEN_AT_ONCE
         self._needs = next(one.call for one in self.dependant.dependencies if isinstance(one.call, Needs))
         body, missing = taken.get("body"), inspect.Parameter.empty
         self._body_needed = body is not None and body.default is missing
@@ -448,7 +463,12 @@ class VerbRoute(APIRoute):
             return
         body = await _whole(receive) if self._body is not None or self._needs.reads(request) else None
         service: MemoryService = request.app.state.service
-        answer = await service.workers.run(self._called, request, body or b"")
+        answer, called = None, False
+        if self._often_at_once and body is not None and len(body) <= MOST_AT_ONCE:
+            with suppress(TakesTime), at_once():
+                answer, called = self._called(request, body), True
+        if not called:
+            answer = await service.workers.run(self._called, request, body or b"")
         if answer is None:
             await self._by_fastapi(scope, receive if body is None else _again(body, receive), send)
         else:

@@ -15,7 +15,7 @@ A backend implements the abstract methods; the others are shortcuts that every b
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
@@ -356,6 +356,11 @@ class Store(StoreReader):
     """Whether `large_index` can make one."""
     stale_index: bool = False
     """Whether the index records are those of an earlier release, so that `repair` should write them anew; set to False then."""
+
+    @abstractmethod
+    def moment(self) -> Hashable:
+        """Differs from an earlier one if anything was committed since, by whatever process. None if only the reads
+        themselves can tell: where another machine would have to be asked."""
 
     @abstractmethod
     def transact(self, *, tenant: str | None = None) -> AbstractContextManager[Tx]:

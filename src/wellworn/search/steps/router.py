@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
 from wellworn.core.lazy import cached_property, regex
-from wellworn.core.locks import Deadline
+from wellworn.core.locks import Deadline, must_be_at_once, take_time
 from wellworn.core.spans import span
 from wellworn.core.values import Recall, RecursionMode, Scope, altered
 from wellworn.ingest.validate import checked_fraction, checked_k, checked_query, checked_seconds, shown
@@ -189,8 +189,12 @@ class Router:
 
         With a deadline it runs on a thread of its own: whatever hangs, the caller gets what was found by then.
         """
+        work = partial(
+            self._in_time, query, scope=scope, k=k, filters=filters, recursion=recursion, deadline_s=deadline_s
+        )
+        found = work() if must_be_at_once() else None  # outside of a span: it may come to nothing
         with span("recall") as note:
-            found = self._in_time(query, scope=scope, k=k, filters=filters, recursion=recursion, deadline_s=deadline_s)
+            found = work() if found is None else found
             note(recall=found.id, hits=len(found.hits), searched=found.searched, route=found.route, cut=found.cut)
         return found
 
@@ -199,6 +203,7 @@ class Router:
     ) -> Recall:
         if deadline_s is None:
             return self._recall(query, scope=scope, k=k, filters=filters, recursion=recursion)
+        take_time()
         deadline = Deadline(checked_seconds("deadline_s", deadline_s))
         work = partial(self._recall, checked_query(query), scope=scope, k=checked_k(k), filters=filters)
         found = deadline.answer(partial(work, recursion=None if recursion is None else checked_recursion(recursion)))
@@ -209,8 +214,16 @@ class Router:
     def _recall(self, query: str, *, scope: Scope, k: int, filters: Filters, recursion: str | None) -> Recall:
         settings = self._recursion
         mode = settings.mode if recursion is None or settings.mode == "off" else checked_recursion(recursion)
-        if mode != "off":
-            score = complexity(checked_query(query), layers=len({partition.layer for partition in scope.partitions()}))
-            if mode == "always" or score >= settings.threshold:
-                return self.steps.recall(query, scope=scope, k=k, filters=filters, learns=mode == "on")
+        if mode != "off" and (mode == "always" or self._complexity(query, scope) >= settings.threshold):
+            take_time()
+            return self.steps.recall(query, scope=scope, k=k, filters=filters, learns=mode == "on")
         return self._searcher.recall(query, scope=scope, k=k, filters=filters)
+
+    def _complexity(self, query: str, scope: Scope) -> float:
+        """Kept like an answer: what is forgotten is not in it."""
+        query, answers = checked_query(query), self._searcher.ram.answers
+        score: float | None = answers.get((complexity, query, scope))
+        if score is None:
+            score = complexity(query, layers=len({partition.layer for partition in scope.partitions()}))
+            answers.put((complexity, query, scope), score)
+        return score

@@ -155,6 +155,9 @@ class Pool:
             f"cannot reach {self._address.name}: {said} ({remedy})"
         )
 
+    def moment(self) -> None:
+        """Nobody knows without asking the server."""
+
     def check_open(self) -> None:
         if self._closed:
             raise StoreClosed("this memory was closed; open it again")

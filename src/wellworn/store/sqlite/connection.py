@@ -18,7 +18,7 @@ import stat
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -172,6 +172,16 @@ class Connections:
             connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # BEGIN alone does not fix the moment
             yield connection
 
+    def moment(self) -> Hashable:
+        """As one connection sees it, which never writes: SQLite tells each of what the others committed."""
+        with _gate, translated():
+            self.alive()
+            with self._pool_lock:
+                self._check_key()
+                if self._held.watcher is None:
+                    self._held.watcher = self._connect()
+                return self._held.watcher, self._held.watcher.execute("PRAGMA data_version").fetchone()[0]
+
     def check_there(self) -> None:
         """Raise when the file was deleted or replaced: what is written now would be lost."""
         if _inode_of(self._path) != self._inode:
@@ -214,8 +224,7 @@ class Connections:
     def take_reader(self) -> SqliteDb:
         self.alive()
         with self._pool_lock:
-            if self._held.rekeying:
-                raise StoreBusy(f"the key of {str(self._path)!r} is being changed; open it with the new one")
+            self._check_key()
             self._held.readers += 1
             idle = self._held.idle.pop() if self._held.idle else None
         if idle is not None:
@@ -225,6 +234,10 @@ class Connections:
         except BaseException:
             self._held.readers -= 1
             raise
+
+    def _check_key(self) -> None:
+        if self._held.rekeying:
+            raise StoreBusy(f"the key of {str(self._path)!r} is being changed; open it with the new one")
 
     def give_reader_back(self, connection: SqliteDb) -> None:
         with self._pool_lock:
@@ -260,8 +273,7 @@ class Connections:
                     raise StoreError(f"{str(self._path)!r} cannot be changed; its key stays")
                 with self._pool_lock:
                     self._held.rekeying = True
-                    while self._held.idle:
-                        self._held.idle.pop().close()
+                    self._held.close_readers()
                 try:
                     with _busy_timeout(writer, 0):
                         if not end_log(writer, self._path):
@@ -304,8 +316,8 @@ class Connections:
         """In the child of a fork: nothing is open here. Without a clean fork SQLite's state is that of the parent."""
         if not clean and self._held.writer is not None:
             _spoiled.add(self._inode)
-            _of_parent.append((self._held.writer, self._held.idle))  # neither used nor closed here
-            self._held.writer, self._held.idle = None, []
+            _of_parent.append((self._held.writer, self._held.idle, self._held.watcher))  # neither used nor closed here
+            self._held.writer, self._held.idle, self._held.watcher = None, [], None
         self._write_lock, self._pool_lock = threading.RLock(), threading.Lock()
 
 
@@ -318,6 +330,8 @@ class _Held:
         self.pid = os.getpid()
         self.writer: SqliteDb | None = None
         self.idle: list[SqliteDb] = []
+        self.watcher: SqliteDb | None = None
+        """See `Connections.moment`."""
         self.seals = False
         self.readers = 0
         """Connections that are in use now."""
@@ -331,12 +345,20 @@ class _Held:
 
     def close(self) -> None:
         """Close all, in the process that opened it."""
-        writer, idle, self.writer, self.idle = self.writer, self.idle, None, []
+        writer, self.writer = self.writer, None
         if os.getpid() == self.pid:
-            for connection in idle:
-                connection.close()
+            self.close_readers()
             if writer is not None:
                 self.end(writer, last=True)
+        self.idle, self.watcher = [], None
+
+    def close_readers(self) -> None:
+        """Close those that nobody uses."""
+        while self.idle:
+            self.idle.pop().close()
+        if self.watcher is not None:
+            self.watcher.close()
+            self.watcher = None
 
     def connect(self, how: str, **options: Any) -> SqliteDb:  # options of sqlite3.connect
         return connect(self._path, self.secret, how, salt=self.salt, **options)
