@@ -133,4 +133,4 @@ def test_nothing_of_a_question_is_held_after_a_forget(opened: OpenMemory) -> Non
     (gone,) = mem.remember("The zeppelin is red.", scope=ADA)
     mem.recall("Which colour has the zeppelin?", scope=ADA)
     mem.forget(ids=[gone], scope=ADA)
-    assert len(mem.engine.searcher.ram.answers) == 0
+    assert len(mem.engine.searcher.ram.answers) == len(mem.engine.searcher.ram.asked) == 0

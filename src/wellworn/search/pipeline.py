@@ -248,13 +248,13 @@ class Searcher:
         """What an answer would rest on now; as it was last time, while nobody has written anything."""
         moment, learner = self._store.moment(), self._learner
         seen = (scope, id(learner))
-        known = self.ram.answers.get(seen)
+        known = self.ram.asked.get(seen)
         if known is not None and moment is not None and known[0] == moment:
             return known[1]  # type: ignore[no-any-return]
         take_time()
         with self.ram.bank(scope.partitions()) as (bank, _):
             state = _state(bank, None if learner is None else learner.serving(scope.home()))
-        self.ram.answers.put(seen, (moment, state))
+        self.ram.asked.put(seen, (moment, state))
         return state
 
     def unanswered(self, query: str, *, scope: Scope, seconds: float) -> Recall:

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 RAM_MB = 2000
 PAGE_ROWS = 8192
 ENTRY_BYTES = 5_000_000
-MOST_ANSWERS = 1_000
+MOST_HITS = 6_000
+"""Of answers that are kept: of 5 hits each, a thousand."""
+MOST_ASKED = 2_000
 SMALLEST_ENTRY = 2_000
 """What a short entry counts as: about the memory that it takes, so that 2,500 are held."""
 
@@ -149,8 +151,10 @@ class Ram:
         self.max_bytes = max_bytes
         self._forget = forget
         self.entries = EntryCache(store)
-        self.answers: LruCache[Hashable, Any] = LruCache(MOST_ANSWERS)
+        self.answers: LruCache[Hashable, Any] = LruCache(MOST_HITS, size_of=lambda answer: 1 + len(answer.nos))
         """What recalls found lately, for when the same is asked again; each says what it rests on."""
+        self.asked: LruCache[Hashable, Any] = LruCache(MOST_ASKED)
+        """What else is known of what was asked lately: how questions score, and what answers in a scope rest on."""
         self._files = IndexFiles(store)
         self._engine = engine
         self._pid = os.getpid()
@@ -268,7 +272,7 @@ class Ram:
         return index_bytes(rows, self._width()) > self.max_bytes
 
     def _removed(self, nos: Sequence[int]) -> None:
-        self.answers.clear()
+        self._forget_answers()
         self.entries.drop(nos)
         if self._forget is not None:
             self._forget(nos)
@@ -316,12 +320,16 @@ class Ram:
             del self._numbers[held.partition]
         return held.index.nbytes
 
+    def _forget_answers(self) -> None:
+        self.answers.clear()
+        self.asked.clear()
+
     def forget(self, partitions: Sequence[Partition]) -> int:
         """Drop from memory what was removed from these partitions; returns how many rows and entries that was."""
         if not partitions:
             return 0
         dropped = 0
-        self.answers.clear()
+        self._forget_answers()
         with self._lock:
             held_here = [held for held in self._held.values() if held.partition in partitions]
         for held in held_here:
@@ -343,7 +351,7 @@ class Ram:
 
     def clear(self) -> None:
         """Read everything again on next use."""
-        self.answers.clear()
+        self._forget_answers()
         self.entries.clear()
         with self._lock:
             self._held.clear()

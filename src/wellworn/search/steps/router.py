@@ -221,9 +221,9 @@ class Router:
 
     def _complexity(self, query: str, scope: Scope) -> float:
         """Kept like an answer: what is forgotten is not in it."""
-        query, answers = checked_query(query), self._searcher.ram.answers
-        score: float | None = answers.get((complexity, query, scope))
+        query, asked = checked_query(query), self._searcher.ram.asked
+        score: float | None = asked.get((complexity, query, scope))
         if score is None:
             score = complexity(query, layers=len({partition.layer for partition in scope.partitions()}))
-            answers.put((complexity, query, scope), score)
+            asked.put((complexity, query, scope), score)
         return score
