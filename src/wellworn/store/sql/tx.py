@@ -166,13 +166,15 @@ class SqlTx(SqlReader, Tx):
             hashes = {new.entry.content_hash for new in mine}
             hashes -= self._there("entries", "content_hash", partition_no, hashes, "state IN ('active', 'flagged')")
             known.absent |= hashes
+            there: list[tuple[int, int]] = []
             for place, column in enumerate(("near_a", "near_b")):
                 sketches = {new.index.near[place] for new in mine if new.entry.content_hash in hashes}
-                for sketch in self._there("index_records", column, partition_no, sketches, f"{column} <> 0"):
-                    near = (0, sketch) if place else (sketch, 0)
-                    found = super().neighbours(partition, near=near, limit=MOST_ALIKE)
-                    known.alike[place, sketch] = [(self._nos[one.id][0], one) for one in reversed(found)]
                 known.absent.update((place, sketch) for sketch in sketches)
+                shared = self._there("index_records", column, partition_no, sketches, f"{column} <> 0")
+                there += [(place, sketch) for sketch in shared]
+            nears = [(0, sketch) if place else (sketch, 0) for place, sketch in there]
+            for key, found in zip(there, self._all_near(self._db, partition_no, nears, MOST_ALIKE), strict=True):
+                known.alike[key] = [(self._nos[one.id][0], one) for one in reversed(found)]
 
     def _there(self, table: str, column: str, partition_no: int, wanted: set[Any], which: str) -> set[Any]:
         """Those of the values that a row of the partition has; looks at one row for each."""
@@ -528,10 +530,10 @@ class SqlTx(SqlReader, Tx):
     # -- records -------------------------------------------------------------------------------------------------
 
     def put_records(self, records_: Sequence[Record], *, replace: bool = True) -> list[int | None]:
-        if len(records_) > 1 and not any(one.key or one.names or one.rows for one in records_):
-            return [*records.put_lines(self._db, [self._home_of(one) for one in records_], records_)]
         rows = {no for one in records_ for no in one.rows}
         there = self.alive([*rows]) if rows else rows
+        if len(records_) > 1 and not any(one.names or (one.key and replace) for one in records_):
+            return [*records.put_new(self._db, [self._home_of(one) for one in records_], records_, there)]
         return [records.put(self._db, self._home_of(one), one, there, only_new=not replace) for one in records_]
 
     def _home_of(self, record: Record) -> int | None:
