@@ -77,6 +77,10 @@ WHERE counted.session = sessions.no RETURNING session_id
 """
 
 
+_NO_SKETCH = ((0, 0), (1, 0))
+"""What a text has that is like no other, by place."""
+
+
 class _Known:
     """What a transaction knows of the entries of one partition."""
 
@@ -85,7 +89,7 @@ class _Known:
         self.alike: dict[tuple[int, int], list[tuple[int, Neighbour]]] = {}
         """The latest entries that can be linked to, by place of the sketch and sketch: those that were added here, and
         those that were there when entries were expected."""
-        self.absent: set[tuple[int, int] | str] = set()
+        self.absent: set[tuple[int, int] | str] = {*_NO_SKETCH}
         """Sketches by place, and content hashes, that no entry has; see `expect`. Of sketches: none but those that are
         in `alike`."""
 
@@ -191,6 +195,7 @@ class SqlTx(SqlReader, Tx):
         absent.discard(entry.content_hash)
         if index is not None:
             absent.difference_update(enumerate(index.near))
+            absent.update(_NO_SKETCH)
 
     def find_same(self, partition: Partition, content_hash: str) -> Entry | None:
         absent = content_hash in self._known[partition].absent
@@ -210,10 +215,11 @@ class SqlTx(SqlReader, Tx):
         if limit == 1 and session_id is None and tags is None and near is None and known.latest is not None:
             return [known.latest]
         if near is not None:  # asking the store would send what waits: entries one by one
-            keys = [key for key in enumerate(near) if key[1]]
-            added = {no: one for key in keys for no, one in known.alike.get(key, ())}
-            if len(added) >= limit or (limit <= MOST_ALIKE and known.absent.issuperset(keys)):
-                return [added[no] for no in sorted(added, reverse=True)[:limit]]
+            added: dict[int, Neighbour] = {}
+            for key in enumerate(near):
+                added.update(known.alike.get(key, ()))
+            if len(added) >= limit or (limit <= MOST_ALIKE and known.absent.issuperset(enumerate(near))):
+                return [added[no] for no in sorted(added, reverse=True)[:limit]] if added else []
         return super().neighbours(partition, session_id=session_id, tags=tags, shared=shared, near=near, limit=limit)
 
     def add(self, new: NewEntry) -> None:
@@ -230,9 +236,10 @@ class SqlTx(SqlReader, Tx):
             known.latest = filled(Neighbour, id=entry.id, at=entry.at, tags=entry.tags, index=new.index)
             added = (no, known.latest)
             for sketch in enumerate(new.index.near):
-                alike = known.alike.setdefault(sketch, [])
-                alike.append(added)
-                del alike[:-MOST_ALIKE]
+                if sketch[1]:
+                    alike = known.alike.setdefault(sketch, [])
+                    alike.append(added)
+                    del alike[:-MOST_ALIKE]
         for old in new.history:
             self._keep_replaced(no, old)
 
@@ -478,12 +485,12 @@ class SqlTx(SqlReader, Tx):
     def _link_row(self, link: Link) -> Row:
         if link.source == link.target:
             raise StoreError(f"entry {link.source!r} cannot be linked to itself")
-        ends = [self._place_of(end) for end in (link.source, link.target)]
-        if ends[0] is None or ends[1] is None:
-            raise StoreError(f"no entry {(link.source if ends[0] is None else link.target)!r} to link")
-        for _, partition_no in (ends[0], ends[1]):
+        source, target = self._place_of(link.source), self._place_of(link.target)
+        if source is None or target is None:
+            raise StoreError(f"no entry {(link.source if source is None else link.target)!r} to link")
+        for partition_no in {source[1], target[1]}:
             self._seq(partition_no)
-        return (ends[0][0], ends[1][0], link.type, link.confidence, int(link.automatic), to_micros(link.created_at))
+        return (source[0], target[0], link.type, link.confidence, int(link.automatic), to_micros(link.created_at))
 
     def remove_link(self, source: str, target: str, type_: str) -> bool:
         ends = [self._place_of(end) for end in (source, target)]
