@@ -40,10 +40,11 @@ def audit(tx: Tx, *events: Event, kind: str = EVENT) -> None:
     actor = ACTOR.get()
     records = []
     for event in events:
-        detail = {"actor": actor, **event.detail} if actor else event.detail
+        detail, at = {"actor": actor, **event.detail} if actor else event.detail, event.at
         body = {"entry": event.entry_id, "detail": detail} if detail else {"entry": event.entry_id}
-        made = {"kind": kind, "tenant": event.tenant, "state": event.action, "body": body}
-        records.append(altered(_LINE, created_at=event.at, updated_at=event.at, **made))
+        records.append(
+            altered(_LINE, kind=kind, tenant=event.tenant, state=event.action, body=body, created_at=at, updated_at=at)
+        )
     tx.put_records(records)
 
 

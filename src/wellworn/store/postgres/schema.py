@@ -24,6 +24,7 @@ _OTHER_WORDS = {
     r"\bTEXT\b": 'TEXT COLLATE "C"',
     r"\) WITHOUT ROWID": ")",
     r"ifnull\(": "coalesce(",
+    r"\((near_[ab]), partition\)": r"(\1, partition, entry)",  # SQLite has the row number in every index
 }
 SCHEMA = sql.SCHEMA
 for words, other in _OTHER_WORDS.items():

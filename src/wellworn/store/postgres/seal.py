@@ -43,6 +43,12 @@ class Sealer:
         except ValueError as error:
             raise StoreCorrupt("a text does not open with the key of the store") from error
 
+    def seal_columns(self, row: tuple[Any, ...], places: Sequence[int]) -> tuple[Any, ...]:
+        """The row with the texts at these places sealed."""
+        if self._cipher is None:
+            return row
+        return tuple(self.seal(value) if place in places else value for place, value in enumerate(row))
+
     def open_columns(self, rows: list[tuple[Any, ...]], places: Sequence[int]) -> list[tuple[Any, ...]]:
         """The rows with the texts at these places opened; one that cannot be opened is a value of no type."""
         if self._cipher is None:

@@ -42,6 +42,9 @@ class Db(Protocol):
     def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
         """Run it for each of these; returns how many rows were changed in all."""
 
+    def ask_each(self, query: str, rows: Sequence[Sequence[Any]]) -> list[list[Row]]:
+        """Every row of a query for each of these, in their order."""
+
     def among(self, wanted: Sequence[Any], values: list[Any]) -> str:
         """The condition that a column is one of these; what it needs is appended to `values`."""
 

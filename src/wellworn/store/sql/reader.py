@@ -270,10 +270,13 @@ class SqlReader(StoreReader):
     def _near(self, db: Db, partition_no: int, near: tuple[int, int], limit: int) -> list[Neighbour]:
         # Asked for every new entry, and most have none: a short question first.
         ((some,),) = db.ask(_SHARES_A_SKETCH, (near[0], partition_no, near[1], partition_no))
-        if not some:
-            return []
-        rows = db.ask(_NEAR, (near[0], partition_no, limit, near[1], partition_no, limit, limit))
-        return self._neighbours(partition_no, rows)
+        return self._all_near(db, partition_no, [near], limit)[0] if some else []
+
+    def _all_near(
+        self, db: Db, partition_no: int, sketches: Sequence[tuple[int, int]], limit: int
+    ) -> list[list[Neighbour]]:
+        values = [(a, partition_no, limit, b, partition_no, limit, limit) for a, b in sketches]
+        return [self._neighbours(partition_no, rows) for rows in db.ask_each(_NEAR, values)]
 
     def _neighbours(self, partition_no: int, rows: list[Row]) -> list[Neighbour]:
         def make(row: Row) -> Neighbour:

@@ -74,10 +74,7 @@ def put(db: Db, partition_no: int | None, record: Record, there: set[int], *, on
     named = _rows_named(db, record) if record.names else []
     if named is None:
         return None
-    names, body, rows = names_of(record) if named else "[]", body_of(record), record.rows
-    if not there.issuperset(rows):
-        body, rows = "{}", ()
-    values = _row(db, partition_no, record, names, body, rows)
+    values = _row(db, partition_no, record, there)
     found = db.ask(_REPLACE if record.key and not only_new else _KEEP_OLD, values)
     if not found:
         return None
@@ -89,16 +86,23 @@ def put(db: Db, partition_no: int | None, record: Record, there: set[int], *, on
     return int(no)
 
 
-def put_lines(db: Db, partition_nos: Sequence[int | None], lines: Sequence[Record]) -> list[int]:
-    """`put` for many lines of logs, which have no key and name no entry; their numbers."""
-    return db.add_lines(
-        [_row(db, no, one, "[]", body_of(one), ()) for one, no in zip(lines, partition_nos, strict=True)]
-    )
+def put_new(
+    db: Db, partition_nos: Sequence[int | None], new: Sequence[Record], there: set[int]
+) -> Sequence[int | None]:
+    """`put` with `only_new` for many that name no entry."""
+    rows = [_row(db, no, one, there) for no, one in zip(partition_nos, new, strict=True)]
+    if not any(one.key or one.rows for one in new):
+        return db.add_lines(rows)
+    return [int(found[0][0]) if found else None for found in db.ask_each(_KEEP_OLD, rows)]
 
 
-def _row(db: Db, partition_no: int | None, record: Record, names: str, body: str, rows: Sequence[int]) -> Row:
+def _row(db: Db, partition_no: int | None, record: Record, there: set[int]) -> Row:
     """The values of `RECORD_COLUMNS`."""
-    updated = to_micros(record.updated_at)
+    updated, names, body, rows = to_micros(record.updated_at), "[]", body_of(record), record.rows
+    if record.names:
+        names = names_of(record)
+    if rows and not there.issuperset(rows):
+        body, rows = "{}", ()
     return (
         record.state,
         record.session,

@@ -77,6 +77,10 @@ WHERE counted.session = sessions.no RETURNING session_id
 """
 
 
+_NO_SKETCH = ((0, 0), (1, 0))
+"""What a text has that is like no other, by place."""
+
+
 class _Known:
     """What a transaction knows of the entries of one partition."""
 
@@ -85,7 +89,7 @@ class _Known:
         self.alike: dict[tuple[int, int], list[tuple[int, Neighbour]]] = {}
         """The latest entries that can be linked to, by place of the sketch and sketch: those that were added here, and
         those that were there when entries were expected."""
-        self.absent: set[tuple[int, int] | str] = set()
+        self.absent: set[tuple[int, int] | str] = {*_NO_SKETCH}
         """Sketches by place, and content hashes, that no entry has; see `expect`. Of sketches: none but those that are
         in `alike`."""
 
@@ -166,13 +170,15 @@ class SqlTx(SqlReader, Tx):
             hashes = {new.entry.content_hash for new in mine}
             hashes -= self._there("entries", "content_hash", partition_no, hashes, "state IN ('active', 'flagged')")
             known.absent |= hashes
+            there: list[tuple[int, int]] = []
             for place, column in enumerate(("near_a", "near_b")):
                 sketches = {new.index.near[place] for new in mine if new.entry.content_hash in hashes}
-                for sketch in self._there("index_records", column, partition_no, sketches, f"{column} <> 0"):
-                    near = (0, sketch) if place else (sketch, 0)
-                    found = super().neighbours(partition, near=near, limit=MOST_ALIKE)
-                    known.alike[place, sketch] = [(self._nos[one.id][0], one) for one in reversed(found)]
                 known.absent.update((place, sketch) for sketch in sketches)
+                shared = self._there("index_records", column, partition_no, sketches, f"{column} <> 0")
+                there += [(place, sketch) for sketch in shared]
+            nears = [(0, sketch) if place else (sketch, 0) for place, sketch in there]
+            for key, found in zip(there, self._all_near(self._db, partition_no, nears, MOST_ALIKE), strict=True):
+                known.alike[key] = [(self._nos[one.id][0], one) for one in reversed(found)]
 
     def _there(self, table: str, column: str, partition_no: int, wanted: set[Any], which: str) -> set[Any]:
         """Those of the values that a row of the partition has; looks at one row for each."""
@@ -189,6 +195,7 @@ class SqlTx(SqlReader, Tx):
         absent.discard(entry.content_hash)
         if index is not None:
             absent.difference_update(enumerate(index.near))
+            absent.update(_NO_SKETCH)
 
     def find_same(self, partition: Partition, content_hash: str) -> Entry | None:
         absent = content_hash in self._known[partition].absent
@@ -208,10 +215,11 @@ class SqlTx(SqlReader, Tx):
         if limit == 1 and session_id is None and tags is None and near is None and known.latest is not None:
             return [known.latest]
         if near is not None:  # asking the store would send what waits: entries one by one
-            keys = [key for key in enumerate(near) if key[1]]
-            added = {no: one for key in keys for no, one in known.alike.get(key, ())}
-            if len(added) >= limit or (limit <= MOST_ALIKE and known.absent.issuperset(keys)):
-                return [added[no] for no in sorted(added, reverse=True)[:limit]]
+            added: dict[int, Neighbour] = {}
+            for key in enumerate(near):
+                added.update(known.alike.get(key, ()))
+            if len(added) >= limit or (limit <= MOST_ALIKE and known.absent.issuperset(enumerate(near))):
+                return [added[no] for no in sorted(added, reverse=True)[:limit]] if added else []
         return super().neighbours(partition, session_id=session_id, tags=tags, shared=shared, near=near, limit=limit)
 
     def add(self, new: NewEntry) -> None:
@@ -228,9 +236,10 @@ class SqlTx(SqlReader, Tx):
             known.latest = filled(Neighbour, id=entry.id, at=entry.at, tags=entry.tags, index=new.index)
             added = (no, known.latest)
             for sketch in enumerate(new.index.near):
-                alike = known.alike.setdefault(sketch, [])
-                alike.append(added)
-                del alike[:-MOST_ALIKE]
+                if sketch[1]:
+                    alike = known.alike.setdefault(sketch, [])
+                    alike.append(added)
+                    del alike[:-MOST_ALIKE]
         for old in new.history:
             self._keep_replaced(no, old)
 
@@ -476,12 +485,12 @@ class SqlTx(SqlReader, Tx):
     def _link_row(self, link: Link) -> Row:
         if link.source == link.target:
             raise StoreError(f"entry {link.source!r} cannot be linked to itself")
-        ends = [self._place_of(end) for end in (link.source, link.target)]
-        if ends[0] is None or ends[1] is None:
-            raise StoreError(f"no entry {(link.source if ends[0] is None else link.target)!r} to link")
-        for _, partition_no in (ends[0], ends[1]):
+        source, target = self._place_of(link.source), self._place_of(link.target)
+        if source is None or target is None:
+            raise StoreError(f"no entry {(link.source if source is None else link.target)!r} to link")
+        for partition_no in {source[1], target[1]}:
             self._seq(partition_no)
-        return (ends[0][0], ends[1][0], link.type, link.confidence, int(link.automatic), to_micros(link.created_at))
+        return (source[0], target[0], link.type, link.confidence, int(link.automatic), to_micros(link.created_at))
 
     def remove_link(self, source: str, target: str, type_: str) -> bool:
         ends = [self._place_of(end) for end in (source, target)]
@@ -528,10 +537,10 @@ class SqlTx(SqlReader, Tx):
     # -- records -------------------------------------------------------------------------------------------------
 
     def put_records(self, records_: Sequence[Record], *, replace: bool = True) -> list[int | None]:
-        if len(records_) > 1 and not any(one.key or one.names or one.rows for one in records_):
-            return [*records.put_lines(self._db, [self._home_of(one) for one in records_], records_)]
         rows = {no for one in records_ for no in one.rows}
         there = self.alive([*rows]) if rows else rows
+        if len(records_) > 1 and not any(one.names or (one.key and replace) for one in records_):
+            return [*records.put_new(self._db, [self._home_of(one) for one in records_], records_, there)]
         return [records.put(self._db, self._home_of(one), one, there, only_new=not replace) for one in records_]
 
     def _home_of(self, record: Record) -> int | None:

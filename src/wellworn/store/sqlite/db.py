@@ -68,6 +68,9 @@ class SqliteWords(_Driver):
     def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
         return self.executemany(statement, rows).rowcount if rows else 0
 
+    def ask_each(self, query: str, rows: Sequence[Sequence[Any]]) -> list[list[Row]]:
+        return [self.ask(query, row) for row in rows]
+
     def among(self, wanted: Sequence[Any], values: list[Any]) -> str:
         if len(wanted) == 1:
             values.append(wanted[0])
