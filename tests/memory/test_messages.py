@@ -107,6 +107,14 @@ def test_asked_for_what_the_assistant_said_its_answer_comes_first(question: str)
         assert "lovage" in mem.recall(question, scope=ADA)[0].text
 
 
+def test_asked_for_what_the_assistant_said_a_short_answer_is_found_by_the_words_of_its_question() -> None:
+    with Memory(":memory:", learning="off") as mem:
+        chatted(mem, ("We could switch to sea-orm, what do you think?", "It would cost two weeks and gain little."))
+        chatted(mem, ("Why were the labels printed twice?", "The watchdog reset the hub."), ("I see.", SAID_ASIDE))
+        assert "two weeks" in mem.recall("What did you suggest about sea-orm?", scope=ADA)[0].text
+        assert "watchdog" in mem.recall("What did you find out about the labels?", scope=ADA)[0].text
+
+
 @pytest.mark.parametrize(
     ("question", "of_assistant"),
     [

@@ -135,6 +135,7 @@ Ich wohne in Leipzig. / Wo wohne ich? Danke! | Wo wohne ich? | Leipzig
 Vivo en Málaga. / ¿Dónde vivo? Muchas gracias. | ¿Dónde vivo? | Málaga
 Я живу в Самаре. / Где я живу? Спасибо! | Где я живу? | Самаре
 Ich wohne in Altona, in Hamburg. / Ich bin nach Leipzig umgezogen. | Wo wohne ich? | Leipzig
+Le théâtre ouvre à 19 h 12 le jeudi. / Désormais pour le théâtre c'est 20 h 30, ils ont tout changé. | À quelle heure ouvre le théâtre le jeudi ? | 20 h 30
 Mieszkam w Krakowie. / Przeprowadziłem się do Wrocławia. | Gdzie mieszkam? | Wrocławia
 Trabajo en Telefónica. / Ahora trabajo en Iberia. | ¿Dónde trabajaba anteriormente? | Telefónica
 Я работаю в Сбербанке. / Теперь я работаю в Яндексе. | Где я работал раньше? | Сбербанке

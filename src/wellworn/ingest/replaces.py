@@ -162,15 +162,19 @@ def _told_by_subject(old: Statement, new: Statement) -> tuple[Statement, Stateme
     return (old, new) if before is None or after is None or before[0] != after[0] else (before[1], after[1])
 
 
+def _share_a_word(before: Statement, after: Statement) -> bool:
+    """Whether two statements in another language share a long word besides what is somebody's, two pairs of Chinese signs, or
+    many words."""
+    shared = before.frame_abroad & after.frame_abroad
+    telling = any(len(word) >= _TELLING_CHARS for word in shared - after.owned_abroad)
+    return telling or len(shared) >= _MANY_WORDS or sum(bool(_HAN.fullmatch(word)) for word in shared) > 1
+
+
 def _differ_in_value(before: Statement, after: Statement) -> bool:
     """Whether two statements in another language are the same but for one value and words that tell of a change: "Ich arbeite bei
-    Siemens", "Ich arbeite jetzt bei Bosch"; or the new one says that what the old one names is at another time. They share a
-    long word besides what is somebody's, two pairs of Chinese signs, or many words."""
+    Siemens", "Ich arbeite jetzt bei Bosch"; or the new one says that what the old one names is at another time."""
     old, new = before.frame_abroad, after.frame_abroad
     shared, signs = old & new, sum(bool(_HAN.fullmatch(word)) for word in old & new)
-    telling = any(len(word) >= _TELLING_CHARS for word in shared - after.owned_abroad)
-    if not (telling or signs > 1 or len(shared) >= _MANY_WORDS):
-        return False
     shifted = after.shifts_abroad and _share(old, new) >= _MUCH
     if signs:  # pairs of signs overlap
         return shifted or len(shared) >= _HALF * max(len(old), len(new))
@@ -191,8 +195,9 @@ def _most_abroad(before: Statement, after: Statement) -> float:
     """The same for what is not English: nothing is surely replaced without a word for it, nor by what is said of another one's."""
     if after.owned_abroad and not any(thing in word for thing in after.owned_abroad for word in before.frame_abroad):
         return 0.0
-    if not _differ_in_value(before, after):
-        return MAYBE if after.tells_change else 0.0
+    if not (shared := _share_a_word(before, after)) or not _differ_in_value(before, after):
+        most = _UNSURE if shared else MAYBE
+        return most if after.tells_change else 0.0
     return 1.0 if after.tells_change and not _ALLERGY.search(after.said) else _UNSURE
 
 

@@ -22,11 +22,11 @@ from wellworn.ingest.terms import Trait, read_question, terms, words
 from wellworn.ingest.topics import topics
 from wellworn.ingest.utterance import asks_assistant, only_asks, tells
 from wellworn.learning.past import source_code
-from wellworn.search.bank import Bank
+from wellworn.search.bank import Bank, distinct
 from wellworn.search.context import SearchContext
 from wellworn.search.partition import NONE, SUPERSEDED
 from wellworn.search.replaced import SILENT
-from wellworn.search.score import Ranked
+from wellworn.search.score import Ranked, factors
 
 LEADS, RELEVANT = 0.8, 0.1
 """What replaced a candidate takes over its place if the replaced one has the first share of the best score, or itself the
@@ -343,18 +343,22 @@ def noted_first(ranked: Ranked, context: SearchContext) -> Ranked:
 
 
 def _answers_first(ranked: Ranked, context: SearchContext) -> Ranked:
-    """The ranking with answers of the assistant first. One has at least a share of the score of the turn that it answers: what
-    was asked for may be named only there."""
+    """The ranking with answers of the assistant first. One has at least a share of the score of the turn that it answers, also
+    of one that only asks: what was asked for may be named only there."""
     bank, thread = context.bank, context.bank.column("thread", slice(None))
-    following = ranked.rows[ranked.order[:READ_ROWS]] + 1
+    worded = distinct(ranked.rows[:0], *(rows for _, rows in context.view.lexical.found))
+    asking = factors(context.view.of_rows(worded[bank.has_trait(Trait.ASKS, worded)]))  # which is no hit itself
+    asking = asking.take(asking.order[:READ_ROWS])
+    following = np.concatenate([ranked.rows[ranked.order[:READ_ROWS]], asking.rows]) + 1
     following = following[following < len(bank)]
     following = following[thread[following] == thread[following - 1]]
     ranked = context.with_rows(ranked, following[bank.has_trait(Trait.ASSISTANT, following)])
     by_assistant = bank.has_trait(Trait.ASSISTANT, ranked.rows)
     if not by_assistant.any():
         return ranked
-    score = dict(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True))
-    answered = [score.get(row - 1, 0.0) if row and thread[row - 1] == thread[row] else 0.0 for row in score]
+    rows = ranked.rows.tolist()
+    score = dict(zip((*asking.rows.tolist(), *rows), (*asking.scores, *ranked.scores), strict=True))
+    answered = [score.get(row - 1, 0.0) if row and thread[row - 1] == thread[row] else 0.0 for row in rows]
     lift = np.maximum(ANSWER * np.array(answered) - ranked.scores, 0.0)
     lost = NOT_ASSISTANT * np.maximum(ranked.scores, 0.0)
     return ranked.with_factor("by_whom", np.where(by_assistant, lift, -lost), 1.0)
