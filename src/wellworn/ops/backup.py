@@ -148,14 +148,11 @@ def list_backups(folder: Path, of: str | Path | None = None) -> list[Backup]:
         except (TransferError, OSError):
             continue
     if of is not None:
-        own, store, name = _is_own(folder, of), hash_of(of), name_of(of)
+        # A file's own folder stays so when both are moved. A link may be the folder of several.
+        own = "://" not in str(of) and folder.resolve() == folder_of(of)
+        store, name = hash_of(of), name_of(of)
         found = [one for one in found if one.name == name and (own or one.store == store)]
     return sorted(found, key=lambda one: one.created_at, reverse=True)
-
-
-def _is_own(folder: Path, location: str | Path) -> bool:
-    """Whether a folder is that of one file, which stays so when both are moved. A link may be that of several."""
-    return "://" not in str(location) and folder.resolve() == folder_of(location)
 
 
 def hash_of(location: str | Path) -> str:

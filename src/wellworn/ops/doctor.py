@@ -58,7 +58,7 @@ from wellworn.store.events import EVENT
 from wellworn.store.port import PAGE, Flaw, Store, Tx
 from wellworn.store.sqlite.driver import Key, is_plain, key_of
 from wellworn.store.sqlite.salvage import Salvaged, salvage
-from wellworn.store.values import EmbeddingModel, IndexRecord, Record, RecordFilter, Selection, SessionHead, Vector
+from wellworn.store.values import EmbeddingModel, IndexRecord, Record, RecordFilter, Selection, Vector
 
 SAMPLE = 200
 """How many vectors are made again to compare, where making them costs time or money."""
@@ -238,13 +238,16 @@ class _Examination:
             turns = self._store.turns(partition, head.id)
             self._checked["sessions"] += 1
             self._checked["turns"] += len(turns)
-            self._add("session", head.id, _session_problem(head, turns), repairable=True)
+            spoken = max((turn.number for turn in turns), default=-1) + 1
+            if not 0 <= head.reflected <= spoken:
+                problem = f"{head.reflected} turns count as reflected on, {spoken} were said"
+                self._add("session", head.id, problem, repairable=True)
             for start in range(0, len(turns), PAGE):
                 self._episodes(partition, turns[start : start + PAGE])
             if any(row.endswith(f"of session {head.id}") for row in self._store.damaged()):
                 continue  # those that cannot be read are not missing
             said = {turn.number for turn in turns}
-            self._gaps[partition.tenant] += max(said, default=-1) + 1 - len(said)
+            self._gaps[partition.tenant] += spoken - len(said)
             for _, entry in self._store.select([partition], Selection(session_id=head.id, kinds=["episode"])):
                 if len(entry.turn_refs) == 1 and not said.issuperset(entry.turn_refs):
                     self._add(
@@ -311,13 +314,9 @@ def _entry_problems(entry: Entry) -> Iterator[tuple[str, str]]:
         yield "superseded", "it is superseded and has no end of validity"
 
 
-def _well_formed_tags(entry: Entry) -> bool:
-    tags = entry.tags
-    return isinstance(tags, list) and all(isinstance(tag, str) for tag in tags) and len(set(tags)) == len(tags)
-
-
 def _index_problem(entry: Entry, stored: IndexRecord | None) -> str | None:
-    if not _well_formed_tags(entry):
+    tags = entry.tags
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags) or len(set(tags)) < len(tags):
         return None  # said already; there is no record to compare with
     if stored is None:
         return "it has no index record, so words do not find it"
@@ -344,13 +343,6 @@ def _link_problems(link: Link, tenants: dict[str, str]) -> Iterator[str]:
         yield f"{link.type!r} is not a link type"
     if len({tenants[end] for end in (link.source, link.target) if end in tenants}) > 1:
         yield "it leads from one tenant to another"
-
-
-def _session_problem(head: SessionHead, turns: Sequence[Turn]) -> str | None:
-    said = max((turn.number for turn in turns), default=-1) + 1
-    if 0 <= head.reflected <= said:
-        return None
-    return f"{head.reflected} turns count as reflected on, {said} were said"
 
 
 def check_cycle(edges: Iterable[tuple[str, str]], type_: str) -> Iterator[Flaw]:

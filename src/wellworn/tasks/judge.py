@@ -155,7 +155,9 @@ def _said(success: bool, confidence: float, reasons: Iterable[str], by: str = "r
 def _by_model(trajectory: Trajectory, model: Model) -> Verdict:
     shown = f"{shown_task(trajectory.query)}\n{shown_steps(trajectory)}"
     verdict = read_verdict(ask(model, "judge", shown, max_tokens=JUDGE_TOKENS), by=model.name)
-    if verdict.success and speaks_to_a_judge(trajectory):
+    # A page or a tool can hold what reads like an instruction to the judge, and small models obey.
+    parts = (part for step in trajectory.steps for part in (step.result, step.error, step.text))
+    if verdict.success and any(_TO_A_JUDGE.search(part) for part in (*parts, trajectory.output)):
         why = "unsure, so a failure: its steps hold words that tell a judge what to say"
         return _said(False, UNSURE, [why, *verdict.reasons], model.name)
     return verdict
@@ -318,13 +320,6 @@ def answer_of(trajectory: Trajectory) -> str:
     if trajectory.output.strip() or last is None or not _ENDING.match(last.action):
         return trajectory.output.strip()
     return " ".join(str(value) for value in last.arguments.values()).strip()
-
-
-def speaks_to_a_judge(trajectory: Trajectory) -> bool:
-    """Whether anything in it reads like an instruction to the judge: a page or a tool can hold it, and small models
-    obey."""
-    parts = (part for step in trajectory.steps for part in (step.result, step.error, step.text))
-    return any(_TO_A_JUDGE.search(part) for part in (*parts, trajectory.output))
 
 
 # -- what models are asked ---------------------------------------------------------------------------------------------
