@@ -1,30 +1,12 @@
 """Verification of a whole store, and repair of what follows from the entries.
 
-| check          | holds when                                                                        | repaired |
-|----------------|-----------------------------------------------------------------------------------|----------|
-| `value`        | every field has a value that it may have, so that an export can be loaded         | no       |
-| `times`        | created ≤ updated, valid_from < valid_to                                          | no       |
-| `superseded`   | a superseded entry has an end of validity                                         | no       |
-| `token_count`  | the count is that of the text                                                     | yes      |
-| `content_hash` | the hash is that of the text                                                      | yes      |
-| `index`        | the stored index record is the one the text gives                                 | yes      |
-| `vector`       | there is one when the store has a model: of its width, finite, of length one or 0,| yes (*)  |
-|                | and the one its text gives                                                        |          |
-| `index_file`   | the vectors of a partition's index file are those of the store                    | yes      |
-| `readable`     | every row of every table can be read: entries, history, turns, logs, records      | yes (-)  |
-| `link`         | both ends exist in one tenant, are not the same, and the type is one we know      | no       |
-| `cycle`        | following `supersedes`, or `derived_from`, never leads back                       | no       |
-| `turns`        | they ascend, and none is missing that nobody forgot                               | no       |
-| `episode`      | an entry made from a turn says, or once said, what the turn says                  | no       |
-| `session`      | no turn counts as reflected on that was never said                                | yes      |
-| `job`          | its state is one we know; running, and only then, with a worker and a lease       | yes (+)  |
-| `learning`     | logged recalls and outcomes make sense, learned states have their checksum        | yes (#)  |
+docs/backup.md lists what is looked at and compared. Vectors are made again to compare: all of them with the bundled
+embedder, `SAMPLE` with another. What the engine itself can see (pages, references, side tables) is the store's own
+`check`; broken pages are for `rescue`.
 
-(*) with the embedder that the store's vectors come from. The bundled one makes all of them again to compare; of another
-`SAMPLE` are compared. (-) unreadable fields get defaults; records, links and old versions are dropped, where the text of
-an entry cannot be read it stays as it is. (+) queued again, unless the state is no known one. (#) dropped: learning
-rebuilds a state from its log. What the engine itself can see (pages, references, side tables) is the store's own
-`check`; broken pages are for `ops.salvage`.
+Repair rebuilds counts, hashes, index records and vectors from the texts. Unreadable fields get defaults; records, links
+and old versions are dropped; an entry whose text cannot be read stays as it is. Jobs are queued again. Of learning what
+makes no sense is dropped, and rebuilt from the log.
 
 Verification reads page by page and changes nothing; only the edges of `supersedes` and `derived_from` are held for the
 whole store. Repair removes no entry.

@@ -286,18 +286,9 @@ def export_file(
         for line in json_lines.log_lines(store, partitions, ids):
             out.write(line["type"], line)
         out.seal()
-    counts = out.lines
-    return Written(
-        path=str(path),
-        format="jsonl",
-        entries=counts.get("entry", 0),
-        links=counts.get("link", 0),
-        turns=counts.get("turn", 0),
-        versions=counts.get("replaced", 0),
-        outcomes=counts.get("outcome", 0),
-        bytes=out.bytes,
-        unreadable=out.left_out,
-    )
+    lines = {"entries": "entry", "links": "link", "turns": "turn", "versions": "replaced", "outcomes": "outcome"}
+    counts = {name: out.lines.get(type_, 0) for name, type_ in lines.items()}
+    return Written(path=str(path), format="jsonl", bytes=out.bytes, unreadable=out.left_out, **counts)
 
 
 def _write_entries(

@@ -1,13 +1,8 @@
 """Whether a task succeeded. When in doubt it did not: a false success teaches what does not work.
 
-| who says it                                        | what it says                                                   |
-|----------------------------------------------------|----------------------------------------------------------------|
-| the caller's verdict                               | final; nobody is asked further                                 |
-| an uncaught exception, a failed check, exit code ≠ 0 | failure                                                      |
-| the caller's checks, when all hold                 | success                                                        |
-| a model, if there is one                           | its verdict; anything but a clear yes is a failure             |
-| signs in what tools said                           | success where more speaks for it than against it, else failure |
-| nothing                                            | failure, as unsure as can be: it teaches nothing               |
+The caller's verdict is final. An uncaught exception, a failed check or an exit code other than 0 is a failure; checks
+that all hold are a success. Else a model decides, and anything but its clear yes is a failure. Without a model the signs
+in what tools said are added up. Nothing at all is a failure, as unsure as can be: it teaches nothing.
 """
 
 from __future__ import annotations
