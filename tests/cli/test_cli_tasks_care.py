@@ -7,7 +7,7 @@ import pytest
 from tasks.consolidation_world import AGENT, learn, opened
 from wellworn import Memory
 from wellworn.tasks.consolidate import Consolidator
-from wellworn.tasks.engine import parts_of
+from wellworn.tasks.engine import Parts
 
 from .conftest import Cli
 
@@ -74,6 +74,6 @@ def test_share_and_revoke(bank: Cli) -> None:
 
 def test_jobs_run_consolidates_what_is_due(bank: Cli) -> None:
     with opened(bank.db, embedder="hash") as mem, mem.engine.store.transact() as tx:
-        Consolidator(parts_of(mem, AGENT, "mask")).added(tx, AGENT.home("agent"), 20)
+        Consolidator(Parts(mem, AGENT, "mask")).added(tx, AGENT.home("agent"), 20)
     assert bank.json("jobs", "run", "--tenant", "acme")["done"] == 1
     assert "no change" in bank.ok("tasks", "consolidate", *SCOPE).err

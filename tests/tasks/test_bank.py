@@ -14,7 +14,7 @@ from wellworn.ingest.remember import Writer
 from wellworn.models import ScriptedModel
 from wellworn.models.port import Request
 from wellworn.tasks import ReasoningBank, Work, finish
-from wellworn.tasks.engine import parts_of
+from wellworn.tasks.engine import Parts
 from wellworn.tasks.items import stage_of
 
 from .world import AGENT, Clock, a_call, a_try, corrected, stuck
@@ -95,7 +95,7 @@ def test_what_was_used_is_cited_and_teaches_the_ranking(open_bank: Callable[...,
     first, second = [bank.item(hit.entry.id) for hit in (out.recall.hits if out.recall else [])]
     assert (first.usage_count, second.usage_count) == (0, 1), "the second was shown before, and not followed"
     assert (first.success_count, second.success_count) == (0, 1)
-    assert parts_of(bank.memory, AGENT, "mask").learner.status(AGENT.home()).outcomes == 1
+    assert Parts(bank.memory, AGENT, "mask").learner.status(AGENT.home()).outcomes == 1
 
 
 def test_untrusted_work_teaches_untrusted_items(bank: ReasoningBank) -> None:

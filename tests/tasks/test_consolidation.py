@@ -13,7 +13,7 @@ from tasks.consolidation_world import AGENT, PARTITION, Clock, ReasoningBank, Ta
 from wellworn import Memory
 from wellworn.tasks import consolidate
 from wellworn.tasks.consolidate import Consolidator
-from wellworn.tasks.engine import parts_of
+from wellworn.tasks.engine import Parts
 
 SEED_MATRIX = np.array([[1, 0.96, 0.91, 0.15], [0.96, 1, 0.88, 0.12], [0.91, 0.88, 1, 0.18], [0.15, 0.12, 0.18, 1]])
 RETRY, NEVER = "Always retry the request after a 429 response.", "Never retry the request after a 429 response."
@@ -165,7 +165,7 @@ LOGIN = "When the login form has a CSRF token, read it first and send it with th
 
 def added(mem: Memory) -> bool:
     with mem.engine.store.transact() as tx:
-        return Consolidator(parts_of(mem, AGENT, "mask")).added(tx, PARTITION, 1)
+        return Consolidator(Parts(mem, AGENT, "mask")).added(tx, PARTITION, 1)
 
 
 def test_every_so_many_new_entries_a_job_consolidates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

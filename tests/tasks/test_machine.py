@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from wellworn import Memory
 from wellworn.tasks import ReasoningBank
 from wellworn.tasks.consolidate import Consolidator
-from wellworn.tasks.engine import parts_of
+from wellworn.tasks.engine import Parts
 from wellworn.tasks.finish import Finisher
 from wellworn.tasks.items import bank_partition, is_item
 from wellworn.tasks.tasks import NEXT, Task, TaskMoved, Tasks, TaskState
@@ -47,7 +47,7 @@ class Lives(RuleBasedStateMachine):
         self.clock = Clock()
         self.mem = Memory.open(":memory:", embedder="hash:16", background=False, clock=self.clock)
         self.bank = ReasoningBank(self.mem, scope=AGENT)
-        parts = parts_of(self.mem, AGENT, "mask")
+        parts = Parts(self.mem, AGENT, "mask")
         self.tasks = Mortal(parts.engine.store, parts.engine.clock)
         self.finisher = Finisher(parts, self.tasks, Consolidator(parts).added)
         self.begun: list[Task] = []

@@ -9,7 +9,7 @@ from memory.world import Clock as Clock
 from wellworn import Scope
 from wellworn.tasks import ReasoningBank, Trajectory, trajectory_of
 from wellworn.tasks.consolidate import Consolidator
-from wellworn.tasks.engine import parts_of
+from wellworn.tasks.engine import Parts
 from wellworn.tasks.finish import Finisher
 from wellworn.tasks.tasks import Tasks
 
@@ -41,6 +41,6 @@ def stuck(name: str) -> Trajectory:
 
 def finishing(bank: ReasoningBank) -> tuple[Tasks, Finisher]:
     """What moves the attempts of a bank on, to stop it anywhere."""
-    parts = parts_of(bank.memory, AGENT, "mask")
+    parts = Parts(bank.memory, AGENT, "mask")
     tasks = Tasks(parts.engine.store, parts.engine.clock)
     return tasks, Finisher(parts, tasks, Consolidator(parts).added)

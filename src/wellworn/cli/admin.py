@@ -140,35 +140,26 @@ def rekey(
 
     Of an encrypted memory in Postgres only its data key is sealed anew.
     """
-    if "://" in target.db:
-        from wellworn.store.postgres import PostgresStore
-
-        with target.open(whole=True) as memory:
-            if isinstance(memory.engine.store, PostgresStore):
-                memory.engine.store.rekey(new_key_file)
-        _answer(
-            target, {"rekeyed": target.place}, f"{target.place} has the key in {new_key_file}.", of="the whole store"
-        )
-        return
     from wellworn.search.mapped import IndexFiles
     from wellworn.store import key_in_environment
     from wellworn.store.sqlite import SqliteStore
     from wellworn.store.sqlite.driver import encrypt_file, key_of
 
-    secret, file = key_of(new_key_file), target.file
+    secret, in_file = key_of(new_key_file), "://" not in target.db
     with target.open(whole=True) as memory:
-        store = memory.engine.store
-        encrypted = store.encrypted
-        if isinstance(store, SqliteStore) and encrypted:
+        store: Any = memory.engine.store  # of either engine
+        plain_file = in_file and not store.encrypted
+        if not plain_file:
             store.rekey(new_key_file)
-    if not encrypted and secret is not None:
-        encrypt_file(file, secret)
-    rekeyed = SqliteStore(file, key=new_key_file)  # it opens
-    IndexFiles(rekeyed)  # removes those that have its words in plain
-    rekeyed.close()
-    document = {"rekeyed": target.db}
-    _answer(target, document, f"{target.place} is encrypted with the key in {new_key_file}.", of="the whole store")
-    if key_in_environment() is not None:
+    if plain_file and secret is not None:
+        encrypt_file(target.file, secret)
+    if in_file:
+        rekeyed = SqliteStore(target.file, key=new_key_file)  # it opens
+        IndexFiles(rekeyed)  # removes those that have its words in plain
+        rekeyed.close()
+    did = f"{target.place} {'is encrypted with' if in_file else 'has'} the key in {new_key_file}."
+    _answer(target, {"rekeyed": target.place}, did, of="the whole store")
+    if in_file and key_in_environment() is not None:
         target.say("Change WELLWORN_KEY or WELLWORN_KEY_FILE before the next command.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from io import StringIO
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +15,7 @@ from wellworn.cli.options import CONNECT, EVERYDAY, argument, command, flag, opt
 from wellworn.cli.target import Target, entry_id, entry_ids, recall_id
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.plain import to_plain
-from wellworn.core.values import LINK_TYPES, Entry, Recall
+from wellworn.core.values import LINK_TYPES, Recall
 from wellworn.core.wellformed import counted
 
 if TYPE_CHECKING:
@@ -284,17 +284,14 @@ def show(
         entry = memory.get(id)
         links = memory.links(id)
         versions = memory.history(id) if history else []
+    partition = entry.partition
+    values = render.spoken({name: value for name, value in vars(entry).items() if name != "partition"})
+    values["layer"] = f"{partition.layer} {partition.layer_id} (tenant {partition.tenant})"
     document = {"entry": entry, "links": links, **({"history": versions} if history else {})}
-    target.answer(document, render.pairs(_entry_pairs(entry)), render.link_table(links), render.version_table(versions))
+    target.answer(document, render.pairs(values), render.link_table(links), render.version_table(versions))
 
 
 command(app, "get", "get 0198c0de-1", hidden=True)(show)
-
-
-def _entry_pairs(entry: Entry) -> dict[str, Any]:
-    partition = entry.partition
-    values = {name: value for name, value in vars(entry).items() if name != "partition"}
-    return {**render.spoken(values), "layer": f"{partition.layer} {partition.layer_id} (tenant {partition.tenant})"}
 
 
 @command(app, "list", "list --kind preference --limit 20", panel=EVERYDAY)

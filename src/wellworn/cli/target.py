@@ -192,12 +192,6 @@ def embedder_for(embedder: str, stored: str) -> str:
     return "minilm" if usual and stored.startswith("minilm:") else embedder
 
 
-def usual_db() -> str:
-    """The memory of this folder when nobody names one: memory.db, or the one that `wellworn connect` set up."""
-    connected = os.path.isdir(FOLDER) and not os.path.exists(DEFAULT_DB)
-    return os.path.join(FOLDER, DEFAULT_DB) if connected else DEFAULT_DB
-
-
 def added_options(values: Mapping[str, str | None]) -> Options:
     """The options that a bare command lacks. An address with a password is not written out: the environment holds it."""
     bare = {name: os.environ.get(shared.env or "") or shared.default for name, shared in SHARED.items()}
@@ -209,8 +203,9 @@ def target_of(values: Mapping[str, str | None], *, as_json: bool = False) -> Tar
     """The target that the values of the shared options name."""
     layers = {layer: value for layer in LAYERS if (value := values[layer]) is not None}
     named = Scope(tenant="default" if (tenant := values["tenant"]) is None else tenant, **layers)
+    connected = os.path.isdir(FOLDER) and not os.path.exists(DEFAULT_DB)  # by `wellworn connect`
     return Target(
-        db=os.path.expanduser(values["db"] or usual_db()),
+        db=os.path.expanduser(values["db"] or (os.path.join(FOLDER, DEFAULT_DB) if connected else DEFAULT_DB)),
         names_db=bool(values["db"]),
         embedder=values["embedder"] or "static",
         scope=named if layers else replace(named, user=DEFAULT_USER),

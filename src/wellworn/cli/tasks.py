@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,9 +12,6 @@ from wellworn.cli.options import argument, command, flag, option
 from wellworn.cli.target import Target, entry_id, entry_ids, opened
 from wellworn.core.errors import InvalidInput
 from wellworn.core.wellformed import counted
-
-if TYPE_CHECKING:
-    from wellworn.tasks.sharing import Share
 
 app = typer.Typer(no_args_is_help=True, help="What agents learned from their tasks: strategies and guardrails.")
 
@@ -170,7 +167,8 @@ def share(
     """Copy promoted entries to a team, org or company, or to other agents: scrubbed, without their evidence."""
     with opened(target) as bank:
         shares = bank.sharing.share(entry_ids(bank.memory, ids), layer=to, agents=with_ or [])
-    target.answer({"shares": shares}, _share_table(shares))
+    rows = [(each.id, f"{each.to.layer} {each.to.layer_id}", each.copy_id, each.refused) for each in shares]
+    target.answer({"shares": shares}, render.table(("entry", "to", "copy", "refused because"), rows))
 
 
 @command(app, "revoke", "tasks revoke 0198c0de-1 --agent solver")
@@ -180,8 +178,3 @@ def revoke(target: Target, id: options.EntryId) -> None:
         ended = bank.sharing.revoke(entry_id(bank.memory, id))
     target.answer({"revoked": ended})
     target.say(f"Revoked {counted(len(ended), 'copies')}.")
-
-
-def _share_table(shares: list[Share]) -> object:
-    rows = [(each.id, f"{each.to.layer} {each.to.layer_id}", each.copy_id, each.refused) for each in shares]
-    return render.table(("entry", "to", "copy", "refused because"), rows)

@@ -132,14 +132,13 @@ class GatedStream:
         else:
             self._waiting = (chunk, self._reader.take(text_of(chunk.message)))
         if waiting is not None:
-            yield self._with_text(waiting[0], waiting[1] + rest)
+            last, text = waiting
+            content = self._replaced(last.message.content, text + rest)
+            message: Any = last.message.model_copy(update={"content": content})
+            yield ChatGenerationChunk(message=message, generation_info=last.generation_info)
         if chunk is not None and not isinstance(chunk.message.content, str):
             blocks = [one for one in chunk.message.content if isinstance(one, dict) and _is_text(one)]
             self._block = blocks[-1] if blocks else self._block
-
-    def _with_text(self, chunk: ChatGenerationChunk, text: str) -> ChatGenerationChunk:
-        message = chunk.message.model_copy(update={"content": self._replaced(chunk.message.content, text)})
-        return ChatGenerationChunk(message=cast("Any", message), generation_info=chunk.generation_info)
 
     def _replaced(self, content: Content, text: str) -> Content:
         if isinstance(content, str) and (self._block is None or content):

@@ -73,7 +73,9 @@ class RedisVectors:
             return otherwise
         try:
             if self._must_clear:
-                self._remove_all()
+                keys = list(self._redis.scan_iter(match=PREFIX + "*", count=_AT_ONCE))
+                for start in range(0, len(keys), _AT_ONCE):
+                    self._redis.unlink(*keys[start : start + _AT_ONCE])
                 self._must_clear = False
             return ask()
         except Exception as error:  # of the driver, or of whatever client was given
@@ -87,11 +89,6 @@ class RedisVectors:
             for key, vector in vectors.items():
                 pipe.set(PREFIX + key.hex(), np.asarray(vector, dtype="<f4").tobytes(), ex=self._ttl_s)
             pipe.execute()
-
-    def _remove_all(self) -> None:
-        keys = list(self._redis.scan_iter(match=PREFIX + "*", count=_AT_ONCE))
-        for start in range(0, len(keys), _AT_ONCE):
-            self._redis.unlink(*keys[start : start + _AT_ONCE])
 
 
 def connect_redis(url: str, *, timeout_s: float = TIMEOUT_S) -> Any:

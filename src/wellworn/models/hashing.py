@@ -64,7 +64,9 @@ class HashEmbedder:
     def _features(self, batch: list[list[str]]) -> npt.NDArray[np.float64]:
         total = np.zeros(len(batch) * self.width)
         owners = np.repeat(np.arange(len(batch)), [len(words) for words in batch])
-        hashes = np.array([_word_hash(word) for words in batch for word in words], dtype=np.uint64)
+        spelled = [word.encode("utf-8", "surrogatepass") for words in batch for word in words]
+        digests = b"".join(hashlib.blake2b(word, digest_size=8).digest() for word in spelled)
+        hashes = np.frombuffer(digests, dtype="<u8").astype(np.uint64)
         self._add(total, owners, hashes, _WORD_WEIGHT)
         for owners, hashes in _grams(batch):
             self._add(total, owners, hashes, _GRAM_WEIGHT)
@@ -82,11 +84,6 @@ def _words(text: str) -> list[str]:
     """Words in one spelling (case and width folded); symbols one by one where there are no words."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return _WORD.findall(folded) or _SYMBOL.findall(folded)
-
-
-def _word_hash(word: str) -> int:
-    digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
 
 
 def _grams(batch: list[list[str]]) -> list[tuple[npt.NDArray[np.intp], _Hashes]]:

@@ -45,7 +45,10 @@ class ScriptedModel(ModelBase):
         self._counts = (input_tokens, output_tokens)
         self._lock = ForkLock()
         scripts = replies if isinstance(replies, Mapping) else {"*": replies}
-        self._scripts = {purpose: _as_script(steps) for purpose, steps in scripts.items()}
+        self._scripts: dict[str, Step | list[Step]] = {
+            purpose: steps if isinstance(steps, str | Reply | Exception) or callable(steps) else list(steps)
+            for purpose, steps in scripts.items()
+        }
 
     @classmethod
     def from_file(cls, path: str | Path, **options: Any) -> ScriptedModel:  # Any: as the constructor
@@ -89,10 +92,6 @@ class ScriptedModel(ModelBase):
                 problem = f"has no reply left for call {len(self.requests)} (purpose {request.purpose!r})"
                 raise ModelFailed(f"model {self.name!r} {problem}: give it more")
             return script.pop(0)
-
-
-def _as_script(steps: Step | Iterable[Step]) -> Step | list[Step]:
-    return steps if isinstance(steps, str | Reply | Exception) or callable(steps) else list(steps)
 
 
 def _as_texts(values: Any) -> list[Step]:  # Any: from a file

@@ -100,8 +100,12 @@ class StaticModel:
         texts = [well_formed(text) for text in texts]
         found = [self.words.ids(text) for text in texts]
         others = [text for text, ids in zip(texts, found, strict=True) if ids is None]
-        split = iter(_token_ids(self._tokenizer, others) if others else [])
-        return (next(split) if ids is None else ids for ids in found)
+        if len(others) > 1:
+            encode = getattr(self._tokenizer, "encode_batch_fast", self._tokenizer.encode_batch)  # without offsets
+            split = iter(encode(others, add_special_tokens=False))
+        else:  # stays on this thread: a query never wakes the tokenizer's pool
+            split = (self._tokenizer.encode(text, add_special_tokens=False) for text in others)
+        return (next(split).ids if ids is None else ids for ids in found)
 
     @cached_property
     def _tokenizer(self) -> Any:  # of tokenizers
@@ -165,13 +169,6 @@ class WordTokens:
             yield self._vocab[piece]
         else:
             yield from (self._vocab[f"<0x{byte:02X}>"] for byte in piece.encode())
-
-
-def _token_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
-    if len(texts) == 1:  # stays on this thread: a query never wakes the tokenizer's pool
-        return [tokenizer.encode(texts[0], add_special_tokens=False).ids]
-    encode = getattr(tokenizer, "encode_batch_fast", tokenizer.encode_batch)  # without offsets
-    return [encoding.ids for encoding in encode(texts, add_special_tokens=False)]
 
 
 def _package_folder() -> Path:

@@ -15,7 +15,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, Final, Literal
 
 from wellworn.core.errors import ReplyUnreadable
@@ -62,16 +63,14 @@ def read_json(text: str, *, wants: Sequence[str] = ()) -> Found:
     first that is not empty, else the first. `ReplyUnreadable` when there is none."""
     found = find_json(text)
     objects = [value for value in found if isinstance(value, dict)]
-    orders: list[Iterable[Found]] = [
+    for value in chain(
         (value for value in objects if wants and all(key in value for key in wants)),
         (value for value in objects if any(key in value for key in wants)),
         (value for value in objects if value),
         (value for value in found if value),
         found,
-    ]
-    for order in orders:
-        for value in order:
-            return value
+    ):
+        return value
     beginning = " ".join(text[: _QUOTED_CHARS * 4].split())[:_QUOTED_CHARS]
     start = f"it begins {beginning!r}" if beginning else "it is empty"
     raise ReplyUnreadable(f"the model's answer of {len(text)} characters holds no JSON: {start}")

@@ -30,7 +30,7 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, OtherFile, StoreCorrupt, StoreError, TransferError, WrongKey
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.ops.doctor import verify
-from wellworn.ops.files import beside, free_name, open_plain, scratch, sweep, take_place
+from wellworn.ops.files import beside, explained, free_name, open_plain, scratch, sweep, take_place
 from wellworn.store.events import EVENT
 from wellworn.store.port import RecordFilter, Store
 from wellworn.store.sql import SqlStore
@@ -114,11 +114,9 @@ def create(
     before = list_backups(folder, place)
     if every is not None and before and now - before[0].created_at < every:
         return BackedUp(made=None, kept=len(before))
-    try:
+    with explained(f"cannot write to {folder}"):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         sweep(folder)
-    except OSError as error:
-        raise TransferError(f"cannot write to {folder}: {error.strerror or error}") from error
     made = _made(store, folder, name, now)
     try:
         check(Path(made.path), open_store=store.like)
@@ -150,14 +148,11 @@ def list_backups(folder: Path, of: str | Path | None = None) -> list[Backup]:
         except (TransferError, OSError):
             continue
     if of is not None:
-        own, store, name = _is_own(folder, of), hash_of(of), name_of(of)
+        # A file's own folder stays so when both are moved. A link may be the folder of several.
+        own = "://" not in str(of) and folder.resolve() == folder_of(of)
+        store, name = hash_of(of), name_of(of)
         found = [one for one in found if one.name == name and (own or one.store == store)]
     return sorted(found, key=lambda one: one.created_at, reverse=True)
-
-
-def _is_own(folder: Path, location: str | Path) -> bool:
-    """Whether a folder is that of one file, which stays so when both are moved. A link may be that of several."""
-    return "://" not in str(location) and folder.resolve() == folder_of(location)
 
 
 def hash_of(location: str | Path) -> str:
@@ -245,18 +240,14 @@ def _read_header(file: BinaryIO, path: Path) -> Backup:
 @contextmanager
 def _unpacked(path: Path, goal: Path | None) -> Iterator[tuple[Backup, Path]]:
     """The database of a backup in a temporary file, beside its goal if it has one, if it is what was backed up."""
-    try:
-        with scratch(goal and goal.parent / "wellworn-restoring") as place:
-            yield _unpack(path, target := Path(place) / "memory.db"), target
-    except OSError as error:
-        raise TransferError(f"cannot write {goal or tempfile.gettempdir()}: {error.strerror or error}") from error
+    beside_goal = goal and goal.parent / "wellworn-restoring"
+    with explained(f"cannot write {goal or tempfile.gettempdir()}"), scratch(beside_goal) as place:
+        yield _unpack(path, target := Path(place) / "memory.db"), target
 
 
 def _unpack(path: Path, target: Path) -> Backup:
-    try:
+    with explained(f"cannot unpack {path}"):
         file = open_plain(path)
-    except OSError as error:
-        raise TransferError(f"cannot unpack {path}: {error.strerror or error}") from error
     digest = hashlib.sha256()
     try:
         with file, target.open("wb") as out:

@@ -261,10 +261,9 @@ def admit(
     bundle = cleaned(bundle, writer.scrubbing)
     there = store.get(None, [entry.id for entry in bundle.entries])
     bundle = _with_free_ids(bundle, there, None if scope is None else writer.new_id)
-    there = {entry.id: there[entry.id] for entry in bundle.entries if entry.id in there}
     wanted = [entry for entry in bundle.entries if entry.id not in there]
     records = _records(wanted, bundle, store, writer, progress)
-    admission = _Admission(store, bundle, there, records, writer.clock())
+    admission = _Admission(store, bundle, records, writer.clock())
     work, whole = admission.work(), False
     while not whole:  # others can write between two slices
         with store.transact() as tx:
@@ -317,14 +316,12 @@ def _records(
 class _Admission:
     """One load, in the transactions that `tx` is set to."""
 
-    def __init__(
-        self, store: Store, bundle: Bundle, there: dict[str, Entry], records: dict[str, NewEntry], now: datetime
-    ) -> None:
-        self._store = store
-        self._bundle = bundle
-        self._there = there
+    tx: Tx
+
+    def __init__(self, store: Store, bundle: Bundle, records: dict[str, NewEntry], now: datetime) -> None:
+        self._store, self._bundle, self._now = store, bundle, now
         self._records = records
-        self._now = now
+        """Of the entries whose ids are new."""
         self._heads = {(head.partition, head.id): head for head in bundle.sessions}
         self._history: dict[str, list[Replaced]] = defaultdict(list)
         for old in bundle.replaced:
@@ -332,12 +329,9 @@ class _Admission:
         self._added: set[str] = set()
         self.same: dict[str, str] = {}
         """Entries of the bundle whose words the partition has already → the entry that has them."""
-
         self._links = self._turns = 0
         for turns in self._sessions(bundle.turns):  # before anything is written
             self._new_turns(turns)
-
-    tx: Tx
 
     def work(self) -> Iterator[None]:
         """Everything there is to write, step by step."""
@@ -363,14 +357,14 @@ class _Admission:
         )
 
     def _admit(self, entry: Entry) -> None:
-        if entry.id in self._there:
+        if entry.id not in self._records:
             return
         same = self.tx.find_same(entry.partition, entry.content_hash) if entry.state in LIVE else None
         if same is not None:
             self.same[entry.id] = same.id
-            return
-        self.tx.add(replace(self._records[entry.id], history=self._history[entry.id]))
-        self._added.add(entry.id)
+        else:
+            self.tx.add(replace(self._records[entry.id], history=self._history[entry.id]))
+            self._added.add(entry.id)
 
     def _sessions(self, turns: Sequence[TurnLine]) -> Iterable[list[TurnLine]]:
         """The turns of each session."""

@@ -1,30 +1,12 @@
 """Verification of a whole store, and repair of what follows from the entries.
 
-| check          | holds when                                                                        | repaired |
-|----------------|-----------------------------------------------------------------------------------|----------|
-| `value`        | every field has a value that it may have, so that an export can be loaded         | no       |
-| `times`        | created ≤ updated, valid_from < valid_to                                          | no       |
-| `superseded`   | a superseded entry has an end of validity                                         | no       |
-| `token_count`  | the count is that of the text                                                     | yes      |
-| `content_hash` | the hash is that of the text                                                      | yes      |
-| `index`        | the stored index record is the one the text gives                                 | yes      |
-| `vector`       | there is one when the store has a model: of its width, finite, of length one or 0,| yes (*)  |
-|                | and the one its text gives                                                        |          |
-| `index_file`   | the vectors of a partition's index file are those of the store                    | yes      |
-| `readable`     | every row of every table can be read: entries, history, turns, logs, records      | yes (-)  |
-| `link`         | both ends exist in one tenant, are not the same, and the type is one we know      | no       |
-| `cycle`        | following `supersedes`, or `derived_from`, never leads back                       | no       |
-| `turns`        | they ascend, and none is missing that nobody forgot                               | no       |
-| `episode`      | an entry made from a turn says, or once said, what the turn says                  | no       |
-| `session`      | no turn counts as reflected on that was never said                                | yes      |
-| `job`          | its state is one we know; running, and only then, with a worker and a lease       | yes (+)  |
-| `learning`     | logged recalls and outcomes make sense, learned states have their checksum        | yes (#)  |
+docs/backup.md lists what is looked at and compared. Vectors are made again to compare: all of them with the bundled
+embedder, `SAMPLE` with another. What the engine itself can see (pages, references, side tables) is the store's own
+`check`; broken pages are for `rescue`.
 
-(*) with the embedder that the store's vectors come from. The bundled one makes all of them again to compare; of another
-`SAMPLE` are compared. (-) unreadable fields get defaults; records, links and old versions are dropped, where the text of
-an entry cannot be read it stays as it is. (+) queued again, unless the state is no known one. (#) dropped: learning
-rebuilds a state from its log. What the engine itself can see (pages, references, side tables) is the store's own
-`check`; broken pages are for `ops.salvage`.
+Repair rebuilds counts, hashes, index records and vectors from the texts. Unreadable fields get defaults; records, links
+and old versions are dropped; an entry whose text cannot be read stays as it is. Jobs are queued again. Of learning what
+makes no sense is dropped, and rebuilt from the log.
 
 Verification reads page by page and changes nothing; only the edges of `supersedes` and `derived_from` are held for the
 whole store. Repair removes no entry.
@@ -58,7 +40,7 @@ from wellworn.store.events import EVENT
 from wellworn.store.port import PAGE, Flaw, Store, Tx
 from wellworn.store.sqlite.driver import Key, is_plain, key_of
 from wellworn.store.sqlite.salvage import Salvaged, salvage
-from wellworn.store.values import EmbeddingModel, IndexRecord, Record, RecordFilter, Selection, SessionHead, Vector
+from wellworn.store.values import EmbeddingModel, IndexRecord, Record, RecordFilter, Selection, Vector
 
 SAMPLE = 200
 """How many vectors are made again to compare, where making them costs time or money."""
@@ -238,13 +220,16 @@ class _Examination:
             turns = self._store.turns(partition, head.id)
             self._checked["sessions"] += 1
             self._checked["turns"] += len(turns)
-            self._add("session", head.id, _session_problem(head, turns), repairable=True)
+            spoken = max((turn.number for turn in turns), default=-1) + 1
+            if not 0 <= head.reflected <= spoken:
+                problem = f"{head.reflected} turns count as reflected on, {spoken} were said"
+                self._add("session", head.id, problem, repairable=True)
             for start in range(0, len(turns), PAGE):
                 self._episodes(partition, turns[start : start + PAGE])
             if any(row.endswith(f"of session {head.id}") for row in self._store.damaged()):
                 continue  # those that cannot be read are not missing
             said = {turn.number for turn in turns}
-            self._gaps[partition.tenant] += max(said, default=-1) + 1 - len(said)
+            self._gaps[partition.tenant] += spoken - len(said)
             for _, entry in self._store.select([partition], Selection(session_id=head.id, kinds=["episode"])):
                 if len(entry.turn_refs) == 1 and not said.issuperset(entry.turn_refs):
                     self._add(
@@ -311,13 +296,9 @@ def _entry_problems(entry: Entry) -> Iterator[tuple[str, str]]:
         yield "superseded", "it is superseded and has no end of validity"
 
 
-def _well_formed_tags(entry: Entry) -> bool:
-    tags = entry.tags
-    return isinstance(tags, list) and all(isinstance(tag, str) for tag in tags) and len(set(tags)) == len(tags)
-
-
 def _index_problem(entry: Entry, stored: IndexRecord | None) -> str | None:
-    if not _well_formed_tags(entry):
+    tags = entry.tags
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags) or len(set(tags)) < len(tags):
         return None  # said already; there is no record to compare with
     if stored is None:
         return "it has no index record, so words do not find it"
@@ -344,13 +325,6 @@ def _link_problems(link: Link, tenants: dict[str, str]) -> Iterator[str]:
         yield f"{link.type!r} is not a link type"
     if len({tenants[end] for end in (link.source, link.target) if end in tenants}) > 1:
         yield "it leads from one tenant to another"
-
-
-def _session_problem(head: SessionHead, turns: Sequence[Turn]) -> str | None:
-    said = max((turn.number for turn in turns), default=-1) + 1
-    if 0 <= head.reflected <= said:
-        return None
-    return f"{head.reflected} turns count as reflected on, {said} were said"
 
 
 def check_cycle(edges: Iterable[tuple[str, str]], type_: str) -> Iterator[Flaw]:

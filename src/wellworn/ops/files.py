@@ -57,6 +57,15 @@ def scratch(place: Path | None = None) -> tempfile.TemporaryDirectory[str]:
 
 
 @contextmanager
+def explained(problem: str) -> Iterator[None]:
+    """What the file system refuses inside the block is a `TransferError` that begins like this."""
+    try:
+        yield
+    except OSError as error:
+        raise TransferError(f"{problem}: {error.strerror or error}") from error
+
+
+@contextmanager
 def beside(path: Path) -> Iterator[BinaryIO]:
     """A file to write that takes the name `path` when the block ends well, and vanishes when it does not.
 
@@ -64,21 +73,18 @@ def beside(path: Path) -> Iterator[BinaryIO]:
     """
     if path.exists() and not path.is_file():
         raise TransferError(f"cannot write {path}: there is something that is not a plain file; give another path")
-    try:
+    with explained(f"cannot write to {path.parent}"):
         handle, name = tempfile.mkstemp(prefix=part_of(path), suffix=".part", dir=path.parent)
-    except OSError as error:
-        raise TransferError(f"cannot write to {path.parent}: {error.strerror or error}") from error
     try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException as error:
+        with explained(f"cannot write {path}"):
+            with os.fdopen(handle, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, path)
+    except BaseException:
         with suppress(OSError):
             os.unlink(name)
-        if isinstance(error, OSError):
-            raise TransferError(f"cannot write {path}: {error.strerror or error}") from error
         raise
 
 
@@ -87,31 +93,23 @@ def folder_beside(path: Path) -> Iterator[Path]:
     """A folder to fill that takes the name `path` when the block ends well, and vanishes when it does not."""
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise TransferError(f"{path} is not an empty folder; name a new one to export to")
-    try:
+    with explained(f"cannot write to {path.parent}"):
         made = tempfile.mkdtemp(prefix=part_of(path), suffix=".part", dir=path.parent)
-    except OSError as error:
-        raise TransferError(f"cannot write to {path.parent}: {error.strerror or error}") from error
     try:
-        yield Path(made)
-        os.replace(made, path)
-    except OSError as error:
-        raise TransferError(f"cannot write {path}: {error.strerror or error}") from error
+        with explained(f"cannot write {path}"):
+            yield Path(made)
+            os.replace(made, path)
     finally:
         shutil.rmtree(made, ignore_errors=True)
 
 
 def free_name(kept: Path, path: Path) -> Path:
     """The name under which a file is kept: this one, or with a number where another file or its log is kept already."""
-    names = (kept.with_name(f"{kept.name}-{number}") for number in count(2))
-    return next(one for one in chain([kept], names) if _is_free(one) or (path.exists() and _is_one(one, path)))
-
-
-def _is_free(kept: Path) -> bool:
-    return not any(os.path.lexists(f"{kept}{ending}") for ending in ("", *_BESIDE))
-
-
-def _is_one(kept: Path, path: Path) -> bool:
-    return kept.exists() and kept.samefile(path)
+    for name in chain([kept], (kept.with_name(f"{kept.name}-{number}") for number in count(2))):
+        is_free = not any(os.path.lexists(f"{name}{ending}") for ending in ("", *_BESIDE))
+        if is_free or (path.exists() and name.exists() and name.samefile(path)):
+            break
+    return name
 
 
 def take_place(made: Path, path: Path, kept: Path) -> None:
@@ -160,12 +158,10 @@ def read_text(path: Path) -> str:
     """The text of a file, every line end as it is; anything but UTF-8 without NUL is an error."""
     if path.is_symlink():
         raise TransferError(f"{path} is a symbolic link; put the files themselves in the folder")
+    with explained(f"cannot read {path}"), open_plain(path, follow=False) as file:
+        content = file.read(MAX_FILE_BYTES + 1)
     try:
-        with open_plain(path, follow=False) as file:
-            content = file.read(MAX_FILE_BYTES + 1)
         text = content.decode()
-    except OSError as error:
-        raise TransferError(f"cannot read {path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise TransferError(f"{path} is not UTF-8 text: byte {error.start} cannot be read") from None
     if len(content) > MAX_FILE_BYTES:

@@ -48,7 +48,7 @@ _EMPTY |= {one.name: one.default_factory() for one in fields(Entry) if one.defau
 MAX_DEPTH = 100
 
 _FRONT = regex(r"\A\ufeff?---[ \t]*\r?\n(?P<yaml>(?:.*?\n)??)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
-_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+_TIMESTAMP, _TEXT = "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:str"
 
 
 # -- front matter and body ----------------------------------------------------------------------------------------------
@@ -82,12 +82,10 @@ def _unique_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any
     return {key: loader.construct_object(value, deep=True) for key, (_, value) in zip(keys, node.value, strict=True)}
 
 
-def _quoted_unless_printable(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"')
-
-
 _Loader.add_constructor("tag:yaml.org,2002:map", _unique_mapping)
-_Dumper.add_representer(str, _quoted_unless_printable)
+_Dumper.add_representer(
+    str, lambda dumper, text: dumper.represent_scalar(_TEXT, text, style=None if text.isprintable() else '"')
+)
 
 
 def join(front: Mapping[str, Any], body: str) -> str:

@@ -106,6 +106,13 @@ def expire(
 
     With `dry_run` nothing is removed, only counted.
     """
+
+    def removed(wanted: RecordFilter) -> int:
+        if dry_run:
+            return len(store.records(wanted))
+        with store.transact() as tx:
+            return tx.drop_records(wanted)
+
     policy, entries, recalls, calls = policy or retention_of(store, tenant), 0, 0, 0
     with store.transact() as tx:
         trusted = trusted_now(tx, tenant, now)
@@ -118,33 +125,18 @@ def expire(
             if dry_run:
                 entries += len(old)
             elif old:
-                removed = forgetter.forget(
-                    scope=partition.scope,
-                    ids=old,
-                    session_id=None,
-                    everything=False,
-                    layer=None,
-                    turns=True,
-                    expired=True,
-                )
-                entries += removed.entries
+                about: dict[str, Any] = {"session_id": None, "everything": False, "layer": None, "turns": True}
+                entries += forgetter.forget(scope=partition.scope, ids=old, expired=True, **about).entries
     if policy.recalls is not None:
         before = now - timedelta(days=policy.recalls)
         told = {one.body.get("recall") for one in store.records(RecordFilter(kinds=["outcome"], tenant=tenant))}
         logged = store.records(RecordFilter(kinds=["recall"], tenant=tenant, before=before))
         keys = [one.key for one in logged if one.key not in told]
-        recalls = len(keys)
-        if not dry_run:
-            with store.transact() as tx:
-                for start in range(0, len(keys), 500):
-                    tx.drop_records(RecordFilter(kinds=["recall"], tenant=tenant, keys=keys[start : start + 500]))
+        for start in range(0, len(keys), 500):
+            recalls += removed(RecordFilter(kinds=["recall"], tenant=tenant, keys=keys[start : start + 500]))
     if policy.calls is not None:
-        over = RecordFilter(kinds=[ACCESS], tenant=tenant, before=now - timedelta(days=policy.calls))
-        if dry_run:
-            calls = len(store.records(over))
-        else:
-            with store.transact() as tx:
-                calls = tx.drop_records(over)
+        before = now - timedelta(days=policy.calls)
+        calls = removed(RecordFilter(kinds=[ACCESS], tenant=tenant, before=before))
     return Expired(entries=entries, recalls=recalls, calls=calls, counted_from=counted_from)
 
 

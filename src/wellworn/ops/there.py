@@ -321,6 +321,13 @@ def _dialogue(id: str, turns: Sequence[ThereTurn], at: TimeLike) -> Record:
 # -- memory systems ------------------------------------------------------------------------------------------------
 
 
+def _memory(item: Plain, text: object, *, id: str = "", owner: object = None, **about: Any) -> ThereMemory:
+    """What a record says, known by its id or else by its words; `about` are further fields of a draft."""
+    words, at = str(text or ""), _time(item.get("updated_at")) or _time(item.get("created_at"))
+    own_id = id or _id(item.get("uuid") or item.get("id"), words)
+    return ThereMemory(id=own_id, draft=Draft(text=words, **{"at": at, **about}), owner=str(owner) if owner else None)
+
+
 @_from("*.json", "*.jsonl")
 def read_mem0(documents: Iterator[Any]) -> Iterator[Record]:
     """What mem0's `get_all` or its export gives, as JSON."""
@@ -328,16 +335,10 @@ def read_mem0(documents: Iterator[Any]) -> Iterator[Record]:
     for document in documents:
         for item in _listed(document, "results", "memories", *own, where="mem0", own=own):
             text = next((item[key] for key in own if isinstance(item.get(key), str)), "")
-            draft = Draft(
-                text=text,
-                kind="fact",
-                tags=_tags(item.get("categories")),
-                at=_time(item.get("updated_at")) or _time(item.get("created_at")),
-                valid_to=_time(item.get("expiration_date")),
-                metadata=_object(item.get("metadata")),
-            )
             owner = item.get("user_id") or item.get("agent_id") or item.get("run_id")
-            yield ThereMemory(id=str(item.get("id") or text), draft=draft, owner=str(owner) if owner else None)
+            end, more = _time(item.get("expiration_date")), _object(item.get("metadata"))
+            about = {"kind": "fact", "tags": _tags(item.get("categories")), "valid_to": end, "metadata": more}
+            yield _memory(item, text, id=str(item.get("id") or text), owner=owner, **about)
 
 
 @_from("*.json", "*.jsonl")
@@ -352,10 +353,8 @@ def read_langgraph(documents: Iterator[Any]) -> Iterator[Record]:
                 continue
             inner = value["content"] if isinstance(value.get("content"), Mapping) else value
             words = next((inner[key] for key in _WORDS if isinstance(inner.get(key), str)), None)
-            at = _time(item.get("updated_at")) or _time(item.get("created_at"))
             text = words or json.dumps(value, ensure_ascii=False)
-            draft = Draft(text=text, kind="fact", at=at)
-            yield ThereMemory(id=f"{place}/{_id(item.get('key'), text)}", draft=draft, owner=place or None)
+            yield _memory(item, text, id=f"{place}/{_id(item.get('key'), text)}", owner=place, kind="fact")
 
 
 @_from("*.json")
@@ -369,17 +368,14 @@ def read_zep(documents: Iterator[Any]) -> Iterator[Record]:
             raise TransferError("this is no export of Zep or Graphiti: it is not an object with edges")
         for edge in _listed(graph.get("edges", graph.get("facts", [])), where="Zep"):
             start, end = _limit(edge.get("valid_at")), _limit(edge.get("invalid_at") or edge.get("expired_at"))
-            at = start or _time(edge.get("created_at"))
-            text = str(edge.get("fact") or "")
-            draft = Draft(text=text, kind="fact", at=at, valid_from=start, valid_to=end)
-            yield ThereMemory(id=_id(edge.get("uuid"), text), draft=draft, owner=_owner(edge))
+            about: dict[str, Any] = {"at": start or _time(edge.get("created_at")), "valid_from": start, "valid_to": end}
+            yield _memory(edge, edge.get("fact"), owner=edge.get("group_id"), kind="fact", **about)
         for node in _listed(graph.get("nodes", graph.get("entities", [])), where="Zep"):
             text, name = str(node.get("summary") or ""), str(node.get("name") or "")
-            if not text.strip():
+            if text.strip():
+                yield _memory(node, text, owner=node.get("group_id"), title=name)
+            else:
                 yield Skipped(where=name, why="an entity without a summary")
-                continue
-            draft = Draft(text=text, title=name, at=_time(node.get("created_at")))
-            yield ThereMemory(id=_id(node.get("uuid"), text), draft=draft, owner=_owner(node))
         threads: dict[tuple[str, str | None], list[ThereTurn]] = {}
         for episode in _listed(graph.get("episodes", []), where="Zep"):
             at = _time(episode.get("valid_at")) or _time(episode.get("created_at"))
@@ -387,11 +383,11 @@ def read_zep(documents: Iterator[Any]) -> Iterator[Record]:
             if role in ("user", "assistant"):
                 name = str(episode.get("role") or "")
                 turn = ThereTurn(id=str(episode.get("uuid") or ""), role=role, text=text, at=at, speaker=name)
-                thread, owner = episode.get("thread_id") or episode.get("session_id"), _owner(episode)
+                thread = episode.get("thread_id") or episode.get("session_id")
+                owner = str(episode["group_id"]) if episode.get("group_id") else None
                 threads.setdefault((str(thread or owner), owner), []).append(turn)
                 continue
-            draft = Draft(text=text, title=str(episode.get("name") or ""), at=at)
-            yield ThereMemory(id=_id(episode.get("uuid"), text), draft=draft, owner=_owner(episode))
+            yield _memory(episode, text, owner=episode.get("group_id"), title=str(episode.get("name") or ""), at=at)
         for (thread, owner), turns in threads.items():
             if _when(turns[0]) >= _when(turns[-1]):  # Zep lists the newest first, Graphiti the oldest
                 turns.reverse()
@@ -402,10 +398,6 @@ def _when(turn: ThereTurn) -> str:
     return str(turn.at or "")
 
 
-def _owner(one: Plain) -> str | None:
-    return str(one["group_id"]) if one.get("group_id") else None
-
-
 _OF_LETTA = ("agents", "messages", "core_memory", "archival_memory", "blocks")
 
 
@@ -414,7 +406,8 @@ def read_letta(documents: Iterator[Any]) -> Iterator[Record]:
     """A Letta agent file (`.af`): memory blocks and dialogue; or a list of archival passages."""
     for document in documents:
         if not isinstance(document, Mapping) or document.keys().isdisjoint(_OF_LETTA):
-            yield from map(_passage, _listed(document, where="Letta (an agent file or passages)", own=("text",)))
+            for passage in _listed(document, where="Letta (an agent file or passages)", own=("text",)):
+                yield _memory(passage, passage.get("text"), tags=_tags(passage.get("tags")))
             continue
         shared = {str(block.get("id")): block for block in _listed(document.get("blocks", []), where="Letta")}
         agents = _listed(document, "agents", where="Letta") if "agents" in document else [document]
@@ -436,23 +429,16 @@ def _letta_agent(name: str, agent: Plain, shared: Mapping[str, Plain]) -> Iterat
             yield Skipped(where=f"{name}/{message.get('id') or number}", why=why)
     listed = agent.get("core_memory") or [shared[id] for id in _tags(agent.get("block_ids")) if id in shared]
     for block in _listed(listed, where="Letta"):
-        label, text = str(block.get("label")), str(block.get("value") or "")
+        label = str(block.get("label"))
         if label == "persona":
             yield Skipped(where=f"{name}/{label}", why="what the agent is told about itself")
             continue
-        draft = Draft(text=text, title=label, at=_time(block.get("updated_at")))
-        yield ThereMemory(id=f"{name}/{label}", draft=draft, owner=name)
+        yield _memory(block, block.get("value"), id=f"{name}/{label}", owner=name, title=label)
     for passage in _listed(agent.get("archival_memory") or [], where="Letta"):
-        one = _passage(passage)
-        yield replace(one, id=f"{name}/{one.id}", owner=name)
+        one = _memory(passage, passage.get("text"), owner=name, tags=_tags(passage.get("tags")))
+        yield replace(one, id=f"{name}/{one.id}")
     if turns:
         yield ThereDialogue(id=name, turns=turns, at=_time(agent.get("created_at")), owner=name)
-
-
-def _passage(passage: Plain) -> ThereMemory:
-    text = str(passage.get("text") or "")
-    draft = Draft(text=text, tags=_tags(passage.get("tags")), at=_time(passage.get("created_at")))
-    return ThereMemory(id=_id(passage.get("id"), text), draft=draft)
 
 
 def _letta_text(message: Plain) -> str:

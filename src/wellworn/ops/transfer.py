@@ -31,7 +31,7 @@ from wellworn.learning.records import OUTCOME, POLICY, RECALL
 from wellworn.ops import lines as json_lines
 from wellworn.ops.backup import place_of
 from wellworn.ops.bundle import Bundle, Loaded, Written, admit, coherent
-from wellworn.ops.files import beside, open_plain, scratch
+from wellworn.ops.files import beside, explained, open_plain, scratch
 from wellworn.ops.markdown import export_folder, load_folder
 from wellworn.store.events import EVENT
 from wellworn.store.port import EmbeddingModel, Record, RecordFilter, Replaced, SessionHead, Store, StoreReader
@@ -116,6 +116,7 @@ def load_from(
 PAGE = 500
 _NOT_COPIED = frozenset({RECALL, OUTCOME, POLICY, "index_file"})
 """Kinds that the export carries, that are made anew, or that tell of files of the source."""
+_LEFT_BY_A_MOVE = ((EVENT, "load"), (EVENT, "relearn"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,14 +159,15 @@ def move(
     with scratch() as folder:
         wanted = exported(source, Path(folder) / "source.jsonl", 0, plain)
         foreign = {*exported(target, Path(folder) / "before.jsonl", 1, True)} - {*wanted}
-        if count := len(foreign) + _foreign_records(source, target):
+        records = (one for one in _lacking(source, target) if (one.kind, one.state) not in _LEFT_BY_A_MOVE)
+        if count := len(foreign) + sum(1 for _ in records):
             raise TransferError(
                 f"{target.location} holds {count:,} lines or records that {source.location} does not: one of them has "
                 "changed since they were copied, or it is another memory; move into a store that is empty"
             )
         path = Path(folder) / "source.jsonl"
         loaded: Loaded = load_from(target, writer, path, relearn=relearn, scope=None, progress=part(2))
-        records = _copy_records(source, target)
+        copied = _copy_records(source, target)
         missing = {*wanted} - {*exported(target, Path(folder) / "target.jsonl", 3, True)}
     if missing:
         raise TransferError(
@@ -173,34 +175,29 @@ def move(
             "already in another form, or changed meanwhile; move into a store that is empty"
         )
     sha256 = hashlib.sha256(b"".join(wanted)).hexdigest()
-    return Moved(**vars(loaded), records=records, lines=len(wanted), sha256=sha256)
-
-
-def _foreign_records(source: Store, target: Store) -> int:
-    """How many records the target has that the source does not have in this state, but for those that a move leaves."""
-    there = Counter(map(_digest, _records(source)))
-    left = (one for one in _records(target) if not (one.kind == EVENT and one.state in ("load", "relearn")))
-    return (Counter(map(_digest, left)) - there).total()
+    return Moved(**vars(loaded), records=copied, lines=len(wanted), sha256=sha256)
 
 
 def _copy_records(source: Store, target: Store) -> int:
     """Jobs, tasks, events, model calls and settings that the target does not have in this state, a page a transaction."""
-    copied, there = 0, Counter(map(_digest, _records(target)))
-
-    def is_new(record: Record) -> bool:
-        digest = _digest(record)
-        there[digest] -= 1
-        return there[digest] < 0
-
-    wanted = filter(is_new, _records(source))
-    while page := [*islice(wanted, PAGE)]:
+    copied, lacking = 0, _lacking(target, source)
+    while page := [*islice(lacking, PAGE)]:
         with target.transact() as tx:
             copied += sum(no is not None for no in tx.put_records(page))
     return copied
 
 
+def _lacking(store: Store, other: Store) -> Iterator[Record]:
+    """The records to be moved that another store has and this one does not have in this state, oldest first."""
+    there = Counter(map(_digest, _records(store)))
+    for record in _records(other):
+        digest = _digest(record)
+        there[digest] -= 1
+        if there[digest] < 0:
+            yield record
+
+
 def _records(store: Store) -> Iterator[Record]:
-    """The records that a move copies, oldest first."""
     every = store.every_record(RecordFilter())
     return (record for record in every if record.kind not in _NOT_COPIED and not record.rows)
 
@@ -289,18 +286,9 @@ def export_file(
         for line in json_lines.log_lines(store, partitions, ids):
             out.write(line["type"], line)
         out.seal()
-    counts = out.lines
-    return Written(
-        path=str(path),
-        format="jsonl",
-        entries=counts.get("entry", 0),
-        links=counts.get("link", 0),
-        turns=counts.get("turn", 0),
-        versions=counts.get("replaced", 0),
-        outcomes=counts.get("outcome", 0),
-        bytes=out.bytes,
-        unreadable=out.left_out,
-    )
+    lines = {"entries": "entry", "links": "link", "turns": "turn", "versions": "replaced", "outcomes": "outcome"}
+    counts = {name: out.lines.get(type_, 0) for name, type_ in lines.items()}
+    return Written(path=str(path), format="jsonl", bytes=out.bytes, unreadable=out.left_out, **counts)
 
 
 def _write_entries(
@@ -355,11 +343,8 @@ def _write_links(out: _Sealed, store: StoreReader, ids: dict[str, None], size: i
 
 def read_file(path: Path) -> Bundle:
     """The content of an export: every value and the seal are checked, then how the values fit together."""
-    try:
-        with open_plain(path) as file:
-            return coherent(_content(file, path), where=str(path))
-    except OSError as error:
-        raise TransferError(f"cannot read {path}: {error.strerror or error}") from error
+    with explained(f"cannot read {path}"), open_plain(path) as file:
+        return coherent(_content(file, path), where=str(path))
 
 
 def _content(file: BinaryIO, path: Path) -> Bundle:

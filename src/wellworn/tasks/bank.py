@@ -27,7 +27,7 @@ from wellworn.search.filters import Filters
 from wellworn.tasks.attempts import Assignment, Attempts, Execute, RunResult, TaskResult, TaskSpec, Work, planned
 from wellworn.tasks.consolidate import JOB, Consolidation, Consolidator
 from wellworn.tasks.distill import Distilled, distill
-from wellworn.tasks.engine import LEAST_CONFIDENCE, parts_of
+from wellworn.tasks.engine import LEAST_CONFIDENCE, Parts
 from wellworn.tasks.engine import MIN_CONFIDENCE as MIN_CONFIDENCE
 from wellworn.tasks.finish import Finisher
 from wellworn.tasks.items import ITEM_KINDS, LIVE, domain_of, is_item, kinds_of, stage_of, wanted_tags
@@ -80,7 +80,7 @@ class ReasoningBank:
         Personal data and secrets are taken out of everything that is stored or sent to a model: as the memory does it
         where it does, else by `scrubber`, as `Memory.open` takes it.
         """
-        self._parts = parts = parts_of(memory, scope, scrubber)
+        self._parts = parts = Parts(memory, scope, scrubber)
         self.memory = memory
         self._k = validate.checked_k(k)
         self._consolidator = Consolidator(parts)

@@ -218,9 +218,9 @@ DOUBTFUL = 0.35
 def from_success(trajectory: Trajectory) -> list[NewItem]:
     """At most three strategies from an attempt that succeeded; no recipe where its last call failed for good. A command
     that could not be called at all is a guardrail, too."""
-    found = [
-        _turned(trajectory, turn) for one in turnarounds(trajectory) if (turn := _without_findings(trajectory, one))
-    ]
+    # As far as calls were wrong: what a check found is nothing against them.
+    wrong = [(turn, tuple(p for p in turn.failed if not trajectory.steps[p].found)) for turn in turnarounds(trajectory)]
+    found = [_turned(trajectory, replace(turn, failed=failed)) for turn, failed in wrong if failed]
     calls, left = called(trajectory), unresolved(trajectory)
     whole = [] if calls and calls[-1] in left else _recipe(trajectory)
     refused = [_failed_call(trajectory, place) for place in left if trajectory.steps[place].refused]
@@ -252,12 +252,6 @@ def _wrong(lost: Trajectory, won: Trajectory) -> list[Step]:
 
 
 # -- one attempt -----------------------------------------------------------------------------------------------------
-
-
-def _without_findings(trajectory: Trajectory, turn: Turnaround) -> Turnaround | None:
-    """The turnaround as far as calls were wrong; None where a check found something, and then no more."""
-    wrong = tuple(place for place in turn.failed if not trajectory.steps[place].found)
-    return replace(turn, failed=wrong) if wrong else None
 
 
 def _turned(trajectory: Trajectory, turn: Turnaround) -> NewItem:
@@ -303,20 +297,15 @@ def _own_words(trajectory: Trajectory) -> tuple[list[int], list[str]]:
     return places, [shortened(trajectory.steps[place].text, 120).rstrip(".") for place in places]
 
 
-def _varied(trajectory: Trajectory, places: Sequence[int]) -> bool:
-    """Whether other things were done before each of these calls: then it was not tried again unchanged."""
-    before = [[trajectory.steps[one].call for one in prepared(trajectory, place)] for place in places]
-    return any(calls != before[0] for calls in before)
-
-
 def _ways(trajectory: Trajectory, last: int) -> list[NewItem]:
     """A call that failed whatever was done before it: the last ways that were tried, where there were several."""
     steps = trajectory.steps
     tried = [place for place in called(trajectory) if steps[place].failed and same_attempt(steps[place], steps[last])]
-    ways = [(*before, place) for place in reversed(tried) if (before := prepared(trajectory, place))]
-    return [
-        _way(trajectory, way, f"It failed with {_error(steps[way[-1]])}.") for way in ways * _varied(trajectory, tried)
-    ]
+    before = {place: prepared(trajectory, place) for place in reversed(tried)}
+    if len({tuple(steps[one].call for one in made) for made in before.values()}) < 2:  # it was tried again unchanged
+        return []
+    ways = [(*made, place) for place, made in before.items() if made]
+    return [_way(trajectory, way, f"It failed with {_error(steps[way[-1]])}.") for way in ways]
 
 
 def _failed_call(trajectory: Trajectory, place: int) -> NewItem:

@@ -15,15 +15,12 @@ from wellworn.core.clock import to_micros
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, ScopeError
 from wellworn.core.values import KINDS, Entry, Partition, Scope
-from wellworn.engine import Engine
-from wellworn.ingest.remember import Writer
-from wellworn.ingest.scrub import ScrubberSpec, Scrubbing, choose_scrubbing
+from wellworn.ingest.scrub import ScrubberSpec, choose_scrubbing
 from wellworn.ingest.terms import terms
 from wellworn.ingest.validate import checked_scope
 from wellworn.learning.learner import Learner
 from wellworn.memory import Memory
 from wellworn.search.context import SearchContext
-from wellworn.search.pipeline import Searcher
 from wellworn.search.profiles import PROFILES
 from wellworn.search.score import FEATURES, MICROS_PER_DAY, Ranked
 from wellworn.tasks.items import bank_partition, pattern_of
@@ -47,21 +44,26 @@ Floats = npt.NDArray[np.float64]
 _GUARDRAIL = KINDS.index("guardrail")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Parts:
-    """They share the memory's caches and its log. Closing the memory closes them."""
+    """What the bank takes of a memory. It shares the memory's caches and its log; closing the memory closes it."""
 
-    memory: Memory
-    engine: Engine
-    writer: Writer
-    searcher: Searcher
-    """Ranks by the four factors, whatever the memory itself ranks by."""
-    learner: Learner
-    """Learns what that ranking lacks, from the outcomes of the bank's recalls."""
-    scrubbing: Scrubbing
-    ranking: ItemRanking
-    default: Scope | None
-    """The scope of calls that name none."""
+    def __init__(self, memory: object, scope: Scope | None, scrubber: ScrubberSpec) -> None:
+        """`scope` is for calls that name none. Where the memory scrubs, the bank scrubs alike, else by `scrubber`."""
+        if not isinstance(memory, Memory):
+            raise InvalidInput("memory", f"must be a Memory, not {type(memory).__name__}", "use Memory.open(…)")
+        engine = memory.engine
+        own, scope = engine.learner, scope or memory.scope
+        self.memory, self.engine, self.ranking = memory, engine, ItemRanking()
+        self.default = None if scope is None else checked_scope(scope)
+        self.scrubbing = engine.scrubbing
+        if not self.scrubbing.on:
+            self.scrubbing = choose_scrubbing(scrubber, engine.store, clock=engine.clock)
+        self.writer = engine.writer.under(self.scrubbing)
+        self.learner = Learner(own.log, mode=own.mode, names=FEATURES, clock=engine.clock, profile=PROFILE)
+        """Learns what the ranking lacks, from the outcomes of the bank's recalls."""
+        learned = None if own.mode == "off" else self.learner
+        self.searcher = engine.searcher.under(PROFILES[PROFILE], learned, self.scrubbing)
+        """Ranks by the four factors, whatever the memory itself ranks by."""
 
     def scope(self, scope: Scope | None) -> Scope:
         wanted = self.default if scope is None else checked_scope(scope)
@@ -86,30 +88,6 @@ class OfBank:
 
     def __init__(self, parts: Parts) -> None:
         self._parts, self._store = parts, parts.engine.store
-
-
-def parts_of(memory: object, scope: Scope | None, scrubber: ScrubberSpec) -> Parts:
-    """The parts of a memory. Where the memory scrubs, the bank scrubs the same way, else by `scrubber`."""
-    if not isinstance(memory, Memory):
-        raise InvalidInput("memory", f"must be a Memory, not {type(memory).__name__}", "use Memory.open(…)")
-    engine = memory.engine
-    scope = scope or memory.scope
-    scrubbing = engine.scrubbing
-    if not scrubbing.on:
-        scrubbing = choose_scrubbing(scrubber, engine.store, clock=engine.clock)
-    own = engine.learner
-    learner = Learner(own.log, mode=own.mode, names=FEATURES, clock=engine.clock, profile=PROFILE)
-    learned = None if own.mode == "off" else learner
-    return Parts(
-        memory=memory,
-        engine=engine,
-        writer=engine.writer.under(scrubbing),
-        searcher=engine.searcher.under(PROFILES[PROFILE], learned, scrubbing),
-        learner=learner,
-        scrubbing=scrubbing,
-        ranking=ItemRanking(),
-        default=None if scope is None else checked_scope(scope),
-    )
 
 
 # -- ranking ---------------------------------------------------------------------------------------------------------

@@ -1,13 +1,8 @@
 """Whether a task succeeded. When in doubt it did not: a false success teaches what does not work.
 
-| who says it                                        | what it says                                                   |
-|----------------------------------------------------|----------------------------------------------------------------|
-| the caller's verdict                               | final; nobody is asked further                                 |
-| an uncaught exception, a failed check, exit code ≠ 0 | failure                                                      |
-| the caller's checks, when all hold                 | success                                                        |
-| a model, if there is one                           | its verdict; anything but a clear yes is a failure             |
-| signs in what tools said                           | success where more speaks for it than against it, else failure |
-| nothing                                            | failure, as unsure as can be: it teaches nothing               |
+The caller's verdict is final. An uncaught exception, a failed check or an exit code other than 0 is a failure; checks
+that all hold are a success. Else a model decides, and anything but its clear yes is a failure. Without a model the signs
+in what tools said are added up. Nothing at all is a failure, as unsure as can be: it teaches nothing.
 """
 
 from __future__ import annotations
@@ -155,7 +150,9 @@ def _said(success: bool, confidence: float, reasons: Iterable[str], by: str = "r
 def _by_model(trajectory: Trajectory, model: Model) -> Verdict:
     shown = f"{shown_task(trajectory.query)}\n{shown_steps(trajectory)}"
     verdict = read_verdict(ask(model, "judge", shown, max_tokens=JUDGE_TOKENS), by=model.name)
-    if verdict.success and speaks_to_a_judge(trajectory):
+    # A page or a tool can hold what reads like an instruction to the judge, and small models obey.
+    parts = (part for step in trajectory.steps for part in (step.result, step.error, step.text))
+    if verdict.success and any(_TO_A_JUDGE.search(part) for part in (*parts, trajectory.output)):
         why = "unsure, so a failure: its steps hold words that tell a judge what to say"
         return _said(False, UNSURE, [why, *verdict.reasons], model.name)
     return verdict
@@ -318,13 +315,6 @@ def answer_of(trajectory: Trajectory) -> str:
     if trajectory.output.strip() or last is None or not _ENDING.match(last.action):
         return trajectory.output.strip()
     return " ".join(str(value) for value in last.arguments.values()).strip()
-
-
-def speaks_to_a_judge(trajectory: Trajectory) -> bool:
-    """Whether anything in it reads like an instruction to the judge: a page or a tool can hold it, and small models
-    obey."""
-    parts = (part for step in trajectory.steps for part in (step.result, step.error, step.text))
-    return any(_TO_A_JUDGE.search(part) for part in (*parts, trajectory.output))
 
 
 # -- what models are asked ---------------------------------------------------------------------------------------------

@@ -81,20 +81,15 @@ class WellwornCrewMemory(CountsFaults, _CrewMemory):  # type: ignore[misc]  # no
             path = _path(self.root_scope if root_scope is None else root_scope, scope)
             own = {"scope": path, "importance": importance, "source": source, "private": private}
             told = {name: value for name, value in own.items() if value is not None}
-            items = drafts_of(
-                [
-                    {"text": text} | _apart(self._memory, text, told)
-                    for content in contents
-                    if (text := storable(content)).strip()
-                ],
-                {
-                    "tags": [category for category in categories or () if category.strip()],
-                    "source": SOURCE,
-                    "speaker": None if agent_role is None else agent_role[:MAX_NAME_CHARS],
-                    "metadata": {**(metadata or {}), SOURCE: told},
-                },
-            )
-            ids = self._writer(_place(told)).remember(items, scope=checked_scope(self._memory.scope))
+            texts = [text for content in contents if (text := storable(content)).strip()]
+            about = {
+                "tags": [category for category in categories or () if category.strip()],
+                "source": SOURCE,
+                "speaker": None if agent_role is None else agent_role[:MAX_NAME_CHARS],
+                "metadata": {**(metadata or {}), SOURCE: told},
+            }
+            drafts = drafts_of([{"text": text} | _apart(self._memory, text, told) for text in texts], about)
+            ids = self._writer(_place(told)).remember(drafts, scope=checked_scope(self._memory.scope))
             return [_record(self._memory.get(id)) for id in dict.fromkeys(ids)]
         return []
 

@@ -209,27 +209,25 @@ class WellwornMemoryTool(BetaAbstractMemoryTool):
             raise ToolError(f"The path {given} does not exist")
         return found
 
-    def _file(self, given: str) -> Entry:
-        path, files = self._path(given), self._all()
-        if path in files:
-            return files[path]
-        if path == ROOT or any(_is_below(name, path) for name in files):
-            raise ToolError(f"The path {given} is not a file.")
-        raise ToolError(f"The path {given} does not exist. Please provide a valid path.")
-
     def _change(self, given: str, change: Callable[[str], str]) -> tuple[str, str]:
         """Change the content of a file; returns it before and after. Begins again if the file changes meanwhile."""
+        path = self._path(given)
         while True:
-            entry = self._file(given)
+            files = self._all()
+            if path not in files:
+                folder = path == ROOT or any(_is_below(name, path) for name in files)
+                problem = "is not a file." if folder else "does not exist. Please provide a valid path."
+                raise ToolError(f"The path {given} {problem}")
+            entry = files[path]
             before = _content(entry)
             after = change(before)
-            stored = _stored(_path_of(entry), after)
+            stored = _stored(path, after)
             changes = {**stored, "evidence": stored["text"], "state": "active", "valid_to": None}
             with suppress(Conflict):
                 try:
                     self._memory.engine.changer.edit(entry.id, scope=self._scope, changes=changes, expected=entry)
                 except NotFound:
-                    raise ToolError(f"The file {_path_of(entry)} no longer exists.") from None
+                    raise ToolError(f"The file {path} no longer exists.") from None
                 return before, after
 
 
@@ -260,11 +258,7 @@ class AsyncWellwornMemoryTool(BetaAsyncAbstractMemoryTool):
 
 
 def _by_path(rows: Sequence[tuple[int, Entry]]) -> dict[str, Entry]:
-    return {_path_of(entry): entry for _, entry in rows}
-
-
-def _path_of(entry: Entry) -> str:
-    return f"{ROOT}/{entry.title}"
+    return {f"{ROOT}/{entry.title}": entry for _, entry in rows}
 
 
 def _title(path: str) -> str:
