@@ -63,7 +63,7 @@ def test_a_file_that_was_copied_without_its_log_says_so_until_that_is_accepted(t
 
 def test_threads_open_the_same_file_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who looks at a file beside SQLite would drop the locks of a thread that has just opened it."""
-    path, opened, look_at = tmp_path / "a.db", threading.Event(), connection._look_at
+    path, opened, look_at = tmp_path / "a.db", threading.Event(), log.look_at
     threads: list[threading.Thread] = []
 
     def second() -> None:
@@ -77,7 +77,7 @@ def test_threads_open_the_same_file_one_after_the_other(tmp_path: Path, monkeypa
             assert not opened.wait(0.5)
         return look_at(path, secret)
 
-    monkeypatch.setattr(connection, "_look_at", slowly)
+    monkeypatch.setattr(connection, "look_at", slowly)
     with remembered(path):
         assert opened.wait(300)
         threads[0].join(300)

@@ -14,12 +14,11 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-import stat
 import threading
 import time
 import weakref
 from collections.abc import Hashable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +26,28 @@ from wellworn.core.errors import StoreBusy, StoreClosed, StoreCorrupt, StoreErro
 from wellworn.core.locks import patience_left
 from wellworn.store.sqlite.db import SqliteDb, translated, translation
 from wellworn.store.sqlite.driver import PLAIN_HEADER, connect, raw_key, salt_of
-from wellworn.store.sqlite.log import alone_beside, begin_log, beside, close_sealed, end_log, is_marked
-from wellworn.store.sqlite.schema import APPLICATION_ID, VERSION, migrate, version_of
+from wellworn.store.sqlite.log import (
+    BUSY_TIMEOUT_S,
+    READ,
+    alone_beside,
+    begin_log,
+    beside,
+    can_lock,
+    close_sealed,
+    end_log,
+    inode_of,
+    is_lone,
+    lacks_log,
+    look_at,
+)
+from wellworn.store.sqlite.schema import VERSION, migrate, version_of
 
-BUSY_TIMEOUT_S = 60.0
 CHECKPOINT_TIMEOUT_S = 1.0
 FORK_WAIT_S = 30.0
 MAX_IDLE_READERS = 8
 PAGES_AT_ONCE = 1_000
 _FULL = ("disk is full", "disk I/O error")
 """What a disk without room ends in; the second where a quota or a limit is reached. What is there can be read."""
-_FIRST_LOCK_BYTE, _LOCK_BYTES = 0x40000000, 512
-_READ = {False: "?mode=ro", True: "?mode=ro&immutable=1"}
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL", "off": "OFF"}
 
 _logger = logging.getLogger(__name__)
@@ -65,9 +74,9 @@ class Connections:
             """Whether this process had not opened the file before."""
             if shared is None:
                 with alone_beside(path):
-                    self.read_only = _look_at(path, secret)
-                    self._lone = self.read_only and _is_lone(path, secret)
-                    self.log_missing = not self.read_only and secret is None and _lacks_log(path)
+                    self.read_only = look_at(path, secret)
+                    self._lone = self.read_only and is_lone(path, secret)
+                    self.log_missing = not self.read_only and secret is None and lacks_log(path)
                 self._held.salt = PLAIN_HEADER if secret is None else salt_of(path)
             else:  # looked at already; opening and closing it beside SQLite would drop the locks of this process
                 self.read_only, self._lone = shared.read_only and not shared._full, shared._lone
@@ -89,7 +98,7 @@ class Connections:
 
     def _start(self) -> None:
         """Open the writer, for the first time or after a fork."""
-        now = _inode_of(self._path)
+        now = inode_of(self._path)
         if now in _spoiled:
             raise StoreError(
                 f"this process was forked while {str(self._path)!r} was being read or written; fork when nothing is "
@@ -121,7 +130,7 @@ class Connections:
     def _connect(self) -> SqliteDb:
         how = "?mode=rw"
         if self.read_only:
-            how = _READ[self._lone and not beside(self._path, "-wal").exists()]
+            how = READ[self._lone and not beside(self._path, "-wal").exists()]
         try:
             connection = self._held.connect(
                 how, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT_S, cached_statements=256
@@ -141,7 +150,7 @@ class Connections:
 
     def is_of(self, path: Path) -> bool:
         """Whether this is an open file of that path."""
-        return not self._closed and self._inode == _inode_of(path)
+        return not self._closed and self._inode == inode_of(path)
 
     def check_open(self) -> None:
         if self._closed:
@@ -184,7 +193,7 @@ class Connections:
 
     def check_there(self) -> None:
         """Raise when the file was deleted or replaced: what is written now would be lost."""
-        if _inode_of(self._path) != self._inode:
+        if inode_of(self._path) != self._inode:
             raise self._replaced()
 
     def _replaced(self) -> StoreError:
@@ -437,7 +446,7 @@ def fold(path: Path) -> None:
         busy = any(one.is_of(path) for one in _opened())
         if not busy and os.name == "posix":
             with path.open("r+b", buffering=0) as file:
-                busy = not _can_lock(file.fileno())
+                busy = not can_lock(file.fileno())
         if busy:
             raise StoreBusy(f"{str(path)!r} is open: close every memory and program on it first")
         connection = connect(path, None, "?mode=rw", isolation_level=None, timeout=0.0)
@@ -528,80 +537,3 @@ def _busy_timeout(connection: sqlite3.Connection, seconds: float) -> Iterator[No
         yield
     finally:
         connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
-
-
-# -- the file before SQLite has it -----------------------------------------------------------------------------------
-
-
-def _look_at(path: Path, secret: bytes | None) -> bool:
-    """Make the file when it is new, readable by its owner only; refuse one that is not ours, without touching it.
-
-    Says whether it can only be read.
-    """
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        except OSError as error:
-            reason = f"{error.strerror or error}; check that the folder exists and can be written to"
-            raise StoreError(f"cannot open {str(path)!r}: {reason}") from error
-        return False
-    except OSError as error:
-        raise StoreError(f"cannot open {str(path)!r}: {error.strerror or error}") from error
-    if not stat.S_ISREG(found.st_mode):
-        raise StoreError(f"cannot open {str(path)!r}: it is not a file; give another path")
-    if not os.access(path, os.R_OK):
-        raise StoreError(f"cannot open {str(path)!r}: this user may not read it")
-    if found.st_size:
-        _check_ours(path, secret)
-    return not (os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK))
-
-
-def _check_ours(path: Path, secret: bytes | None) -> None:
-    """Raise when a file is damaged or another program's.
-
-    Others may be writing to it at this moment, so it is read under SQLite's locks. Only a file that has lost its log is
-    read without: SQLite would make a new log beside it.
-    """
-    how = _READ[_is_lone(path, secret)]
-    try:
-        with translated(), closing(connect(path, secret, how, timeout=BUSY_TIMEOUT_S)) as connection:
-            version_of(connection)
-    except StoreCorrupt:
-        raise
-    except StoreError:  # a crash left a write half done: who opens the file to write takes it back
-        if not beside(path, "-journal").exists():
-            raise
-
-
-def _lacks_log(path: Path) -> bool:
-    """Whether the file says that it has a log, there is none, and nobody has it open: it was copied alone."""
-    with path.open("r+b", buffering=0) as file:
-        ours = file.read(72)[68:] == APPLICATION_ID.to_bytes(4)
-        return ours and _is_lone(path) and not is_marked(path) and _can_lock(file.fileno())
-
-
-def _is_lone(path: Path, secret: bytes | None = None) -> bool:
-    """Whether the header of a plain file says that it has a log, and there is none."""
-    with path.open("rb", buffering=0) as file:
-        return secret is None and file.read(20)[18:] == b"\x02\x02" and not beside(path, "-wal").exists()
-
-
-def _can_lock(handle: int) -> bool:
-    """Whether no other process has the file open by SQLite, which locks these bytes."""
-    try:
-        import fcntl
-
-        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, _LOCK_BYTES, _FIRST_LOCK_BYTE)
-    except (ImportError, OSError):
-        return False
-    return True
-
-
-def _inode_of(path: Path) -> tuple[int, int]:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return (-1, -1)
-    return (found.st_dev, found.st_ino)
