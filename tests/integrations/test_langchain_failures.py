@@ -13,7 +13,7 @@ from langgraph.store.memory import InMemoryStore
 
 from integrations.world import ADA, Parts, Scripted, agent_of, ask, citing, extracting, scripted, shown, turns
 from wellworn import Memory
-from wellworn.integrations import langchain
+from wellworn.integrations import langchain, langchain_stream
 from wellworn.integrations.langchain import RMMMiddleware
 
 QUESTION = "Where in Oslo does Ada live?"
@@ -155,7 +155,7 @@ HOOKS = [
     ("before_model", "question_of", "recall"),
     ("wrap_model_call", "injected", "show"),
     ("wrap_model_call", "can_cite", "show"),
-    ("wrap_model_call", "stripped", "cite"),
+    ("wrap_model_call", "replace", "cite"),
     ("after_model", "with_words", "learn"),
     ("after_agent", "new_messages", "store"),
 ]
@@ -166,7 +166,7 @@ def test_a_hook_throws(
     memory: Memory, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, hook: str, name: str, step: str
 ) -> None:
     memory.remember("Ada lives in Oslo.", scope=ADA)
-    monkeypatch.setattr(langchain, name, failing)
+    monkeypatch.setattr(langchain if hasattr(langchain, name) else langchain_stream, name, failing)
     middleware, model = RMMMiddleware(memory), scripted("Hello.")
     assert ask(agent_of(model, middleware), QUESTION) == "Hello."
     assert len(model.seen) == 1

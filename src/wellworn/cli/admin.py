@@ -35,6 +35,11 @@ verbs = typer.Typer()
 
 ALWAYS, RECALLS, CALLS = "always", "recalls", "calls"
 """What --keep takes beside kinds and days."""
+KEEP = (
+    "Set how long the tenant keeps a kind, recalls, which nobody reported on, or calls of the service; "
+    f"{ALWAYS} for all time. May be repeated. Stays set."
+)
+SOURCES = "chatgpt, claude, mem0, letta, zep, graphiti, langgraph, langmem, obsidian or basic-memory."
 Place = Annotated[Path, argument("PATH", "A .jsonl file, or a folder of Markdown files.")]
 
 
@@ -215,12 +220,7 @@ def load(target: Target, path: Place) -> None:
 @command(verbs, "import", "import chatgpt export.zip --user ada --dry-run", panel="More")
 def import_(
     target: Target,
-    source: Annotated[
-        str,
-        argument(
-            "SOURCE", "chatgpt, claude, mem0, letta, zep, graphiti, langgraph, langmem, obsidian or basic-memory."
-        ),
-    ],
+    source: Annotated[str, argument("SOURCE", SOURCES)],
     path: Annotated[Path, argument("PATH", "The export: a file, a ZIP archive or a folder.")],
     owner: Annotated[
         str | None, option("--owner", "ID", "Of an export of several users, groups or namespaces: this one.")
@@ -305,15 +305,7 @@ def events(target: Target, limit: options.Limit = 50) -> None:
 @command(app, "expire", "admin expire --keep episode=90 --tenant acme")
 def expire(
     target: Target,
-    keep: Annotated[
-        list[str] | None,
-        option(
-            "--keep",
-            "KIND=DAYS",
-            "Set how long the tenant keeps a kind, recalls, which nobody reported on, or calls of the service; "
-            f"{ALWAYS} for all time. May be repeated. Stays set.",
-        ),
-    ] = None,
+    keep: Annotated[list[str] | None, option("--keep", "KIND=DAYS", KEEP)] = None,
     dry_run: options.DryRun = False,
 ) -> None:
     """Forget what retention policies no longer keep, and show them; run it from a schedule.

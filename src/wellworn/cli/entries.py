@@ -101,11 +101,8 @@ def forget(
     with target.open() as memory:
         exact = entry_ids(memory, ids or [])
         older = [id for one in exact for id in _replaced_with(memory, one) if id not in exact]  # and each exists
-        what = (
-            counted(len(exact), "entries")
-            if ids
-            else f"{'everything' if everything else f'session {session_id}'} of {where}"
-        )
+        all_of = f"{'everything' if everything else f'session {session_id}'} of {where}"
+        what = counted(len(exact), "entries") if ids else all_of
         confirm("forget", f"Forget {what} in {target.place} for good?", no="Nothing was forgotten.", yes=yes)
         chosen = options.given(ids=exact, session_id=session_id, layer=layer, turns=turns)
         receipt = memory.forget(everything=everything, **chosen)

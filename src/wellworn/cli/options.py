@@ -61,24 +61,10 @@ Recursion = Annotated[
 ]
 DryRun = Annotated[bool, flag("--dry-run", "Show what would be done, and change nothing.")]
 
-LlmName = Annotated[
-    str | None,
-    option(
-        "--llm",
-        "NAME",
-        "openai:MODEL, ollama:MODEL, anthropic:MODEL, or rules for none (env WELLWORN_LLM).",
-        env="WELLWORN_LLM",
-    ),
-]
-SummarizerName = Annotated[
-    str | None,
-    option(
-        "--summarizer",
-        "NAME",
-        "The model that summarises long sessions; no summaries without it (env WELLWORN_SUMMARIZER).",
-        env="WELLWORN_SUMMARIZER",
-    ),
-]
+_LLM = "openai:MODEL, ollama:MODEL, anthropic:MODEL, or rules for none (env WELLWORN_LLM)."
+_SUMMARIZER = "The model that summarises long sessions; no summaries without it (env WELLWORN_SUMMARIZER)."
+LlmName = Annotated[str | None, option("--llm", "NAME", _LLM, env="WELLWORN_LLM")]
+SummarizerName = Annotated[str | None, option("--summarizer", "NAME", _SUMMARIZER, env="WELLWORN_SUMMARIZER")]
 
 TaskId = Annotated[str | None, option("--task-id", "ID", "The task; by default the session_id of the input.")]
 TaskQuery = Annotated[str | None, option("--query", "TEXT", "The task; by default the prompt of the input.")]
@@ -139,10 +125,8 @@ def _signed(run: Callable[..., None], like: Callable[..., None], *, own_from: in
     paragraph become one, which is as wide as the terminal."""
     here = {"options": sys.modules[__name__]}  # `agents` does without this module
     hints = get_type_hints(like, localns=here, include_extras=True)
-    own = [
-        p.replace(annotation=hints[p.name], kind=inspect.Parameter.KEYWORD_ONLY)
-        for p in list(inspect.signature(like).parameters.values())[own_from:]
-    ]
+    given = [*inspect.signature(like).parameters.values()][own_from:]
+    own = [p.replace(annotation=hints[p.name], kind=inspect.Parameter.KEYWORD_ONLY) for p in given]
     context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
     shared = [_parameter(name, _option(name, one, root=root), None) for name, one in SHARED.items()]
     parameters = [context, *own, *shared, _parameter("json", JsonFlag, False)]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 DRAIN_S = 30
 _M_ARENA_MAX = -8
 SERVICE = "Service"
+REDIS = "Share rate limits and vectors of slow embedders between machines (env WELLWORN_REDIS)."
 app = typer.Typer()
 keys = typer.Typer(no_args_is_help=True, help="API keys of the service: create, list, revoke, rotate.")
 
@@ -45,15 +46,7 @@ def serve(
     cors_origin: Annotated[
         list[str] | None, option("--cors-origin", "ORIGIN", "Pages of this origin may call; may be repeated.")
     ] = None,
-    redis: Annotated[
-        str | None,
-        option(
-            "--redis",
-            "URL",
-            "Share rate limits and vectors of slow embedders between machines (env WELLWORN_REDIS).",
-            env="WELLWORN_REDIS",
-        ),
-    ] = None,
+    redis: Annotated[str | None, option("--redis", "URL", REDIS, env="WELLWORN_REDIS")] = None,
     log_json: Annotated[bool, flag("--log-json", "Log each request and fault as a line of JSON.")] = False,
     trace: Annotated[bool, flag("--trace", "Make OpenTelemetry spans (extra otel).")] = False,
     oidc: Annotated[

@@ -133,14 +133,8 @@ def reflect(
 
 
 def _written(reflection: Reflection) -> object:
-    rows = [
-        (
-            one.action,
-            one.turns,
-            f"{one.text}\n  was: {one.old_text}" if one.old_text not in ("", one.text) else one.text,
-        )
-        for one in reflection.memories
-    ]
+    before = [f"\n  was: {one.old_text}" if one.old_text not in ("", one.text) else "" for one in reflection.memories]
+    rows = [(m.action, m.turns, m.text + was) for m, was in zip(reflection.memories, before, strict=True)]
     return render.table((reflection.session_id, "turns", "memory"), rows)
 
 

@@ -116,11 +116,8 @@ class Target:
     def file(self) -> Path:
         """The file of the memory, for commands that work on files only."""
         if "://" in self.db:
-            raise InvalidInput(
-                "--db",
-                f"{self.place!r} is not a file",
-                "use a SQLite file; `wellworn move FILE URL` brings one into a database",
-            )
+            remedy = "use a SQLite file; `wellworn move FILE URL` brings one into a database"
+            raise InvalidInput("--db", f"{self.place!r} is not a file", remedy)
         return Path(self.db)
 
     def answer(self, document: object, *shown: object, nothing: str = "") -> None:

@@ -45,18 +45,7 @@ try:
 except ImportError as error:
     raise MissingExtra("the LangChain middleware", "langchain") from error
 
-from wellworn.integrations.langchain_stream import (
-    CITE,
-    CitationGate,
-    GatedRequest,
-    M,
-    answer_of,
-    can_cite,
-    is_answer,
-    stripped,
-    structured,
-    text_of,
-)
+from wellworn.integrations import langchain_stream as stream
 from wellworn.integrations.rmm_bank import Retrieved, RMMContext, Utterance, WellwornBank, user_of
 from wellworn.integrations.rmm_parts import PartsBank, RerankerConfig, SearchKwargs
 
@@ -120,7 +109,7 @@ class RMMState(AgentState[Any]):
     rmm_session: NotRequired[Annotated[SessionState | None, PrivateStateAttr]]
 
 
-Call = tuple[ModelRequest[Any], CitationGate | None, TurnState | None]
+Call = tuple[ModelRequest[Any], stream.CitationGate | None, TurnState | None]
 """A prepared call of the model: what is sent, and what is needed when the answer comes."""
 
 
@@ -190,7 +179,7 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
             question, user = question_of(state), self._user(runtime)
             if user is None or question is None or turn_of(state, question, user) is not None:
                 return None
-            query, session = clean_text(text_of(question)), self._session(state, runtime)
+            query, session = clean_text(stream.text_of(question)), self._session(state, runtime)
             if not query.strip() or _owner(session) != user:  # someone else resumes the run: the words are not theirs
                 return None
             found = self._bank.recall(user, query, except_session=_visible_session(session, state["messages"]))
@@ -215,7 +204,7 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
             if user is None or turn is None or question is None or "cited" not in turn:
                 return update or None
             with self._guarded("learn"):
-                self._bank.learn(user, clean_text(text_of(question)), turn, turn["cited"])
+                self._bank.learn(user, clean_text(stream.text_of(question)), turn, turn["cited"])
             return {**update, "rmm_turn": {name: value for name, value in turn.items() if name != "cited"}}
         return None
 
@@ -326,12 +315,12 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
             elif turn is not None and turn["shown"]:
                 with self._guarded("show"):
                     block, shown = self._bank.block(user, turn), turn["shown"]
-            asks = self._cites and can_cite(request)
+            asks = self._cites and stream.can_cite(request)
             sent = injected(request, block, cites=asks, question=None if question is None else question.id)
             if not asks:
                 return sent, None, None
-            gate = CitationGate(shown)
-            return GatedRequest.of(sent, gate), gate, turn
+            gate = stream.CitationGate(shown)
+            return stream.GatedRequest.of(sent, gate), gate, turn
         return request, None, None
 
     def _finished(self, call: Call, response: ModelResponse[Any]) -> Any:
@@ -344,12 +333,12 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
                 return response
             answer, places = cast("AIMessage", result[place]), None
             if response.structured_response is not None:
-                result[place] = structured(answer)
+                result[place] = stream.structured(answer)
                 gate = None
             elif gate is not None:
-                result[place], places = stripped(answer, gate.shown)
+                result[place], places = stream.stripped(answer, gate.shown)
             clean = replace(response, result=result)
-            if gate is None or turn is None or not gate.shown or not is_answer(answer):
+            if gate is None or turn is None or not gate.shown or not stream.is_answer(answer):
                 return clean
             places = gate.places if places is None else places
             if places is None:
@@ -390,7 +379,7 @@ def utterances(messages: Sequence[AnyMessage], *, asked_by_agent: bool = False) 
     found = []
     for message in messages:
         human = is_said(message)
-        text = storable(text_of(message) if human else answer_of(message))
+        text = storable(stream.text_of(message) if human else stream.answer_of(message))
         if text.strip():
             role = "user" if human and not asked_by_agent else "assistant"
             found.append(Utterance(role=role, text=text))
@@ -429,7 +418,7 @@ def unstored(messages: Sequence[AnyMessage], session: SessionState) -> list[AnyM
 
 def with_words(session: SessionState, messages: Sequence[AnyMessage]) -> SessionState:
     """Return the session with the person's words that are not stored yet."""
-    words = {one.id or "": text_of(one) for one in new_messages(messages, session) if is_said(one)}
+    words = {one.id or "": stream.text_of(one) for one in new_messages(messages, session) if is_said(one)}
     new = bool(words.keys() - session.get("asked", {}).keys())
     summary = _summary_of(messages) if new else session.get("summary", "")
     return {**session, "asked": {**session.get("asked", {}), **words}, "summary": summary}
@@ -491,7 +480,7 @@ def is_delegated(runtime: Runtime[Any]) -> bool:
 
 def injected(request: ModelRequest[Any], block: str, *, cites: bool, question: str | None) -> ModelRequest[Any]:
     """Add the rule to the system message, and the block, if there is one, to a copy of the question."""
-    rule, system, messages = f"{NOTE}\n{CITE}" if cites else NOTE, request.system_message, [*request.messages]
+    rule, system, messages = f"{NOTE}\n{stream.CITE}" if cites else NOTE, request.system_message, [*request.messages]
     human = [n for n, one in enumerate(messages) if isinstance(one, HumanMessage)]
     places = [n for n in human if question is not None and messages[n].id == question] or human
     if block and places:
@@ -501,7 +490,7 @@ def injected(request: ModelRequest[Any], block: str, *, cites: bool, question: s
     return request.override(system_message=system, messages=messages)
 
 
-def _extended(message: M, *, before: str = "", after: str = "") -> M:
+def _extended(message: stream.M, *, before: str = "", after: str = "") -> stream.M:
     """Return a copy of the message with text before or after what it says."""
     content: Any = message.content
     if isinstance(content, str):

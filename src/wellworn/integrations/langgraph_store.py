@@ -131,13 +131,10 @@ class WellwornStore(base.BaseStore):
     def _namespaces(self, op: base.ListNamespacesOp) -> list[Namespace]:
         """List the namespaces that hold an item, cut at the depth, each once, in order."""
         wanted = op.match_conditions or ()
-        fitting = [
-            partition
-            for partition in sorted(self._under(()), key=_namespace)
-            if all(_fits(_namespace(partition), condition) for condition in wanted)
-        ]
         found: dict[Namespace, None] = {}
-        for partition in fitting:
+        for partition in sorted(self._under(()), key=_namespace):
+            if not all(_fits(_namespace(partition), condition) for condition in wanted):
+                continue
             cut = _namespace(partition)[: op.max_depth]
             if cut not in found and not self._items.is_empty(partition):
                 found[cut] = None

@@ -132,7 +132,5 @@ class WellwornBank:
 
 def block_of(entries: Sequence[Entry], *, max_tokens: int, now: datetime) -> str:
     """Return the block, one entry on a line; what does not hold any more is marked."""
-    return fenced_block(
-        [fence_item(one, outdated=one.valid_to is not None and one.valid_to <= now) for one in entries],
-        max_tokens=max_tokens,
-    )
+    items = [fence_item(one, outdated=one.valid_to is not None and one.valid_to <= now) for one in entries]
+    return fenced_block(items, max_tokens=max_tokens)

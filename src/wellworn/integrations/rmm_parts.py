@@ -182,11 +182,8 @@ class PartsBank:
 
     def recall(self, user: Scope, question: str, *, except_session: str | None) -> Retrieved:
         label, vector = label_of(user), self.embeddings.embed_query(question)
-        ranked = [
-            one
-            for one in self._nearest(label, question, vector, self.reranker_config.top_k)
-            if except_session is None or one.entry.session_id != except_session
-        ]
+        found = self._nearest(label, question, vector, self.reranker_config.top_k)
+        ranked = [one for one in found if except_session is None or one.entry.session_id != except_session]
         with self.faults.guarded("rerank"):
             ranked = self._reranked(label, _unit(vector), ranked)
         id = uuid4().hex
@@ -227,11 +224,9 @@ class PartsBank:
                 break
             limit = min(4 * limit, _MAX_SEARCHED)
         if not own and documents and self.store.search((_ROOT, label, "memories"), limit=1):
-            self.faults.note(
-                "recall",
-                f"of {len(documents)} documents that the vector store found, none is this user's",
-                "narrow its search with search_kwargs=lambda label: {'filter': {'rmm_user': label}}",
-            )
+            reason = f"of {len(documents)} documents that the vector store found, none is this user's"
+            remedy = "narrow its search with search_kwargs=lambda label: {'filter': {'rmm_user': label}}"
+            self.faults.note("recall", reason, remedy)
         return [from_plain(MemoryRecord, json.loads(record)) for record in [*own.values()][:k]]
 
     def _reranked(self, label: str, query: Numbers, records: list[MemoryRecord]) -> list[MemoryRecord]:
@@ -499,11 +494,8 @@ def _common_width(embeddings: Embeddings, vector_store: VectorStore) -> int:
     own = vector_store.embeddings
     other = width if own is None or own is embeddings else len(own.embed_query("How wide is a vector?"))
     if not width or other != width:
-        raise InvalidInput(
-            "embeddings",
-            f"make vectors of width {width}, those of the vector store {other}",
-            "give the embeddings that the vector store was made with",
-        )
+        problem = f"make vectors of width {width}, those of the vector store {other}"
+        raise InvalidInput("embeddings", problem, "give the embeddings that the vector store was made with")
     return width
 
 

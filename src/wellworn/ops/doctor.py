@@ -232,9 +232,8 @@ class _Examination:
             self._gaps[partition.tenant] += spoken - len(said)
             for _, entry in self._store.select([partition], Selection(session_id=head.id, kinds=["episode"])):
                 if len(entry.turn_refs) == 1 and not said.issuperset(entry.turn_refs):
-                    self._add(
-                        "turns", entry.id, f"turn {entry.turn_refs[0]} of {head.id!r} is missing, it was said there"
-                    )
+                    problem = f"turn {entry.turn_refs[0]} of {head.id!r} is missing, it was said there"
+                    self._add("turns", entry.id, problem)
 
     def _episodes(self, partition: Partition, turns: Sequence[Turn]) -> None:
         """An entry that is not there was forgotten and its turn kept, as `forget(ids=…)` does."""
@@ -265,9 +264,8 @@ class _Examination:
                 self._add(check, f"{record.kind} {record.key or record.no}", problem, repairable=repairable)
         for tenant, gaps in self._gaps.items():
             if gaps > forgotten[tenant]:
-                self._add(
-                    "turns", f"tenant {tenant}", f"{gaps - forgotten[tenant]} turns are missing, nobody forgot them"
-                )
+                problem = f"{gaps - forgotten[tenant]} turns are missing, nobody forgot them"
+                self._add("turns", f"tenant {tenant}", problem)
 
 
 def _record_problem(record: Record) -> tuple[str, str, bool] | None:

@@ -131,12 +131,9 @@ class Importer:
     def _remove_changed(self, there: Mapping[str, Sequence[Entry]]) -> None:
         """Remove what says something else there by now: before anything is added, since its words may have moved."""
         ids = {id_there: {entry.id for entry in entries} for id_there, entries in there.items()}
-        gone = [
-            entry
-            for page in self._store.pages([self._home])
-            for _, entry in page
-            if entry.source == self._source and entry.id not in ids.get(str(entry.metadata.get(ID_THERE)), {entry.id})
-        ]
+        rows = (row for page in self._store.pages([self._home]) for row in page)
+        taken = (entry for _, entry in rows if entry.source == self._source)
+        gone = [entry for entry in taken if entry.id not in ids.get(str(entry.metadata.get(ID_THERE)), {entry.id})]
         self._counts["changed"] = len(gone)
         self._said = {entry.content_hash: None for entry in gone if entry.state in LIVE}
         for start in range(0, 0 if self._dry_run else len(gone), BATCH):

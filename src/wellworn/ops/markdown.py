@@ -254,11 +254,9 @@ def load_folder(
             continue
         entries[entry.id] = entry
         links += outgoing
-    problems += [
-        f"entry {id} is here with another text, and stays as it is: change it with `wellworn edit`"
-        for id, entry in store.get(None if scope is None else scope.partitions(), [*entries]).items()
-        if entry.text != entries[id].text
-    ]
+    here = store.get(None if scope is None else scope.partitions(), [*entries])
+    stays = "is here with another text, and stays as it is: change it with `wellworn edit`"
+    problems += [f"entry {id} {stays}" for id, entry in here.items() if entry.text != entries[id].text]
     links = [link for link in links if link.target in entries]
     bundle = coherent(Bundle(entries=[*entries.values()], links=links), where=str(root))
     loaded = admit(bundle, store, writer, scope=scope, progress=progress)

@@ -278,12 +278,8 @@ def put_argument(name: str, value: Any) -> str:  # any JSON value
 
 def shape_of(trajectory: Trajectory) -> str:
     """The task with the values of its arguments, numbers and ids left open: its siblings have the same shape."""
-    values = {
-        str(value).strip().casefold()
-        for place in called(trajectory)
-        for value in trajectory.steps[place].arguments.values()
-        if _of_task(value, trajectory.query)
-    }
+    given = [value for place in called(trajectory) for value in trajectory.steps[place].arguments.values()]
+    values = {str(value).strip().casefold() for value in given if _of_task(value, trajectory.query)}
     text = one_line(trajectory.query)[:MAX_TASK_CHARS]  # as it is kept
     for value in sorted(values, key=len, reverse=True):
         text = re.sub(rf"(?<![^\W_]){re.escape(value)}(?![^\W_])", OPEN, text, flags=re.IGNORECASE)

@@ -236,11 +236,8 @@ def _check_signs(trajectory: Trajectory) -> Iterator[Sign]:
         for later, worked in partly
         if later > place and does_less(worked.command, step.command) and same_attempt(step, worked)
     }
-    told = [
-        (place, passed)
-        for place, step in enumerate(steps)
-        if step.action and place not in overcome and (passed := read_checks(step.error or step.result)) is not None
-    ]
+    made = [(place, step) for place, step in enumerate(steps) if step.action and place not in overcome]
+    told = [(place, passed) for place, step in made if (passed := read_checks(step.error or step.result)) is not None]
     if not told:
         return
     place, passed = told[-1]

@@ -65,11 +65,9 @@ class Reviews(OfBank):
         """Contradictions first, then doubtful items; each by its key."""
         entries = {entry.id: entry for _, entry in live_items(self._store, self._parts.partition(scope))}
         pairs = self._pairs([entry for entry in entries.values() if entry.state == "flagged"])
-        doubtful = [
-            Review(entries=[entry])
-            for entry in entries.values()
-            if entry.usage_count > ASK_USAGE and entry.confidence < ASK_CONFIDENCE and REVIEWED not in entry.metadata
-        ]
+        unread = [entry for entry in entries.values() if REVIEWED not in entry.metadata]
+        asked = [entry for entry in unread if entry.usage_count > ASK_USAGE and entry.confidence < ASK_CONFIDENCE]
+        doubtful = [Review(entries=[entry]) for entry in asked]
         return [*sorted(pairs, key=lambda one: one.key), *sorted(doubtful, key=lambda one: one.key)]
 
     def _pairs(self, flagged: Sequence[Entry]) -> list[Review]:

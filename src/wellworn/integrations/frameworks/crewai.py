@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from wellworn.core.errors import MissingExtra, NotFound
@@ -122,16 +123,10 @@ class WellwornCrewMemory(CountsFaults, _CrewMemory):  # type: ignore[misc]  # no
             return hit if not hidden and _matches(hit.entry, path, categories) else None
 
         with self._faults.guarded("recall"):
-            hits = first_accepted(
-                lambda k: self._memory.recall(asked, k=min(k, _WIDEST), min_confidence=MIN_CONFIDENCE).hits,
-                k=limit,
-                want=limit,
-                accept=accepted,
-            )
-            return [
-                MemoryMatch(record=_record(hit.entry), score=score, match_reasons=["wellworn"])
-                for hit, score in zip(hits, relevances(hits), strict=True)
-            ]
+            found = partial(self._memory.recall, asked, min_confidence=MIN_CONFIDENCE)
+            hits = first_accepted(lambda k: found(k=min(k, _WIDEST)).hits, k=limit, want=limit, accept=accepted)
+            scored, reasons = zip(hits, relevances(hits), strict=True), ["wellworn"]
+            return [MemoryMatch(record=_record(hit.entry), score=s, match_reasons=reasons) for hit, s in scored]
         return []
 
     def drain_writes(self) -> None:

@@ -65,13 +65,8 @@ class WellwornMemoryBlock(CountsFaults, BaseMemoryBlock[str]):  # type: ignore[m
     def _stored(self, messages: list[ChatMessage]) -> None:
         with self._faults.guarded("store"):
             for session_id in dict.fromkeys(self._session_of(message) for message in messages):
-                turns = [
-                    (_SPOKEN[message.role.value], text)
-                    for message in messages
-                    if self._session_of(message) == session_id
-                    and message.role.value in _SPOKEN
-                    and (text := _text(message)).strip()
-                ]
+                own = [one for one in messages if self._session_of(one) == session_id and one.role.value in _SPOKEN]
+                turns = [(_SPOKEN[one.role.value], text) for one in own if (text := _text(one)).strip()]
                 self._memory.session(session_id).add_turns(turns)
 
     def _session_of(self, message: ChatMessage) -> str:

@@ -94,16 +94,12 @@ class WellwornSession(CountsFaults):
             writer, scrubbing = self._memory.session(self.session_id).writer, self._memory.engine.scrubbing
             if scrubbing.on:
                 items = [scrubbed_json(item, scrubbing.stored(self._home)) for item in items]
-            turns = [
-                (turn, _is_said(item) and not number) for item in items for number, turn in enumerate(_turns_of(item))
-            ]
+            turns = [(turn, _is_said(item) and not n) for item in items for n, turn in enumerate(_turns_of(item))]
             records = writer.ready([writer.draft(**turn) for turn, _ in turns])
-            writer.write(
-                [
-                    record if said else replace(record, entry=altered(record.entry, state="pruned"))
-                    for record, (_, said) in zip(records, turns, strict=True)
-                ]
-            )
+            for place, (_, said) in enumerate(turns):
+                if not said:
+                    records[place] = replace(records[place], entry=altered(records[place].entry, state="pruned"))
+            writer.write(records)
 
     @off_loop
     def pop_item(self) -> TResponseInputItem | None:

@@ -69,12 +69,8 @@ class MemoryCapability(AbstractCapability[Any]):
     ) -> ModelRequestContext:
         """Put the memories before the prompt. Later steps of a run see the same ones."""
         asked = _text(ctx.prompt)
-        said = [
-            _text(part.content)
-            for message in request_context.messages
-            for part in message.parts
-            if isinstance(part, UserPromptPart)
-        ]
+        parts = [part for message in request_context.messages for part in message.parts]
+        said = [_text(part.content) for part in parts if isinstance(part, UserPromptPart)]
         history = "\n".join(said[:-1])
         context = MiddlewareContext(user_input=asked, turn=ctx.run_step, conversation_history=history)
         block = await self.middleware.aenrich_system_prompt(context) if asked else ""
