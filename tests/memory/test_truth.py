@@ -130,6 +130,7 @@ I have a cat called Mia. / My dog Rex is five. / My dog Rex has died. | What's m
 I'm a geologist at Norsk. / I started at Aker, still a geologist. | Where do I work? | Aker
 My car is a Fiat. / I sold the Fiat and bought a Seat. | What was my car before the Seat? | is a Fiat
 My car is a Fiat. / I sold the Fiat and bought a Seat. / We drove the car before breakfast to the lake. | Which car did I have before? | is a Fiat
+The nightly job runs at 02:00. / The weekly job runs at 05:00. | When does the nightly job run? | 02:00
 We use Jenkins as CI. / We switched to GitHub Actions. | Which CI do we use? | GitHub
 Ich wohne in Leipzig. / Wo wohne ich? Danke! | Wo wohne ich? | Leipzig
 Vivo en Málaga. / ¿Dónde vivo? Muchas gracias. | ¿Dónde vivo? | Málaga

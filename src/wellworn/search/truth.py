@@ -180,7 +180,7 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
         old, new = ranked.rows[[lower, upper]].tolist()
         if not near or _asks_for(context, old, new) or len(_only_first(context, old, new, _asked(context))) >= ONLY_OLD:
             continue
-        if share != IN_PART and _are_apart(context, old, new):
+        if share != IN_PART and (_are_apart(context, old, new) or _asks_for_one(context, old, new)):
             continue
         if number < linked and _leaves(context, entries, old, new):  # of the others the parts asked for were compared
             continue
@@ -432,6 +432,16 @@ def _asked(context: SearchContext) -> set[int]:
 def _only_first(context: SearchContext, one: int, other: int, asked: Iterable[int]) -> list[int]:
     """Those of these words that only the first of two entries has."""
     return [term for term in asked if _has(context.bank, term, one) and not _has(context.bank, term, other)]
+
+
+def _asks_for_one(context: SearchContext, old: int, new: int) -> bool:
+    """Whether the question says which one of a kind it asks for, and the older entry tells of that, the newer of another: "the
+    lint step", "the build step"."""
+    entries = context.read(np.array([old, new]))
+    if len(entries) < 2 or not (one := {named[1:] for named in read(context.query.rstrip("?")).qualified}):
+        return False
+    before, after = ({named[1:] for named in read(entries[row].text).qualified} for row in (old, new))
+    return any(kind in {other for _, other in after} for _, kind in (one & before) - after)
 
 
 def _are_apart(context: SearchContext, old: int, new: int) -> bool:
