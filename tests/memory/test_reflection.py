@@ -296,7 +296,7 @@ def test_ending_a_session_starts_a_job_that_is_run_once(location: str, opened: O
     mem = opened(location, llm=_model(BERLIN))
     _talk(mem, "monday", "I live in Berlin with my cat Momo.")
     session = mem.session(scope=ADA, session_id="monday")
-    job = session.end(wait=300)
+    job = session.end(wait=True)
     assert job is not None
     assert (job.state, job.result["add"]) == ("done", 1)
     assert session.end() is None

@@ -102,6 +102,32 @@ def test_a_test_is_seen_behind_options(command: str) -> None:
     assert lived(f"npm test ✗ npm ERR! Missing script: test · {command} ✓ 42 passed")[0].success
 
 
+STAND_INS = """
+npm test ✗ Error: Cannot find module 'vite' · pnpm test ✓ Tests: 14 passed, 14 total
+mvn test ✗ BUILD FAILURE · ./gradlew test ✓ BUILD SUCCESSFUL in 3s
+pytest ✗ ModuleNotFoundError: No module named 'app' · make test ✓ 14 passed in 0.30s
+cargo test ✗ could not start · cargo nextest run -p core ✓ Summary [0.2s] 12 tests run: 12 passed, 0 skipped
+"""
+NO_STAND_INS = """
+pytest ✗ 1 failed, 4 passed in 0.12s · make test ✓ 14 passed in 0.30s
+npm test ✗ Error: Cannot find module 'vite' · npm run lint ✓ 0 problems
+pytest tests/a.py ✗ ModuleNotFoundError: No module named 'app' · pytest tests/b.py ✓ 3 passed in 0.30s
+cargo test ✗ src/a.rs:3:1: unclosed brace · cargo nextest run ✓ Summary [0.2s] 12 tests run: 11 passed, 1 failed
+"""
+
+
+@pytest.mark.parametrize("life", lines(STAND_INS))
+def test_another_check_that_holds_stands_in_for_one_that_checked_nothing(life: str) -> None:
+    verdict, taught = lived(life)
+    assert verdict.success
+    assert any(life.partition(" · ")[2].partition(" ✓")[0] in item.advice for item in taught.items)
+
+
+@pytest.mark.parametrize("life", lines(NO_STAND_INS))
+def test_what_a_check_found_is_not_answered_by_another_one(life: str) -> None:
+    assert not lived(life)[0].success
+
+
 @pytest.mark.parametrize(
     "command", ["ls", "cat a && head b", "git status", "docker ps", "grep -r x .", "sed -n 1,5p a"]
 )

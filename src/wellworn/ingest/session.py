@@ -17,7 +17,7 @@ from wellworn.ingest.outdate import replace_older
 from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.terms import content_hash, content_words, terms
 from wellworn.ingest.utterance import ASSISTANT_ROLES, telling_words
-from wellworn.ingest.validate import Draft, TimeLike, checked_line, checked_seconds, checked_session_id, checked_turns
+from wellworn.ingest.validate import Draft, TimeLike, checked_line, checked_session_id, checked_turns, checked_wait
 from wellworn.store.port import NewEntry, Store, StoreReader, Tx
 
 MINUTE = timedelta(minutes=1)
@@ -177,14 +177,14 @@ class Session:
         drafts = [self.writer.draft(role, text, tags=tags) for role, text in checked_turns(turns)]
         return self.writer.write(self.writer.ready(drafts)) if drafts else []
 
-    def end(self, *, wait: float = 0.0) -> Job | None:
+    def end(self, *, wait: float | bool = 0.0) -> Job | None:
         """End the session: what was said becomes memories, in the background. Returns the job, or None if there is
         nothing left to read.
 
-        The job is durable when this returns. `wait` gives it that many seconds to finish first. A turn added later
+        The job is durable when this returns. `wait` gives it that many seconds to finish first, True half a minute. A turn added later
         opens the session again.
         """
-        seconds = checked_seconds("wait", wait)
+        seconds = checked_wait(wait)
         with span("session_end") as note:
             with self._memory_writer.transact(tenant=self._partition.tenant) as tx:
                 if tx.session(self._partition, self.id) is None:

@@ -104,7 +104,7 @@ _SAYINGS = {
     regex(r"\bfor (?:a|my) living\b", re.I): "for work",
     regex(r"\bwhere am i (?:originally )?from\b", re.I): "what is my origin",
     regex(
-        r"^(?:(?:what|anything) (?:else )?(?:(?:do|did|have|has) )?(?:you|i|we) (?:know|remember|say|said|told|tell)(?: you| me)?"
+        r"^(?:(?:what|anything) (?:else )?(?:(?:do|did|have|has) )?(?:you|i|we) (?:know|remember|(?<!you )(?:say|said|told|tell)(?: you)?)"
         r"|(?:please )?tell me(?: (?:everything|all|more|again|what)(?: you (?:know|remember))?)?"
         r"|do you (?:still )?(?:know|remember)(?: anything| something)?) about (?!(?:me|us|myself|it|that|this)\b)",
         re.I,

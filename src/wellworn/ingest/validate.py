@@ -37,6 +37,8 @@ MAX_TEXT_BYTES = 1_000_000
 MAX_QUERY_CHARS = 20_000
 MAX_TAGS = 64
 MAX_METADATA_BYTES = 64_000
+WAIT_S = 30.0
+"""For work in the background, where the caller says only that it waits."""
 MAX_K = 10_000
 MAX_LISTED = 1_000_000
 JOB_STATES = ("queued", "running", "done", "dead")
@@ -235,6 +237,11 @@ def checked_fraction(name: str, value: object) -> float:
 
 def checked_seconds(name: str, value: object) -> float:
     return _number(name, value, sys.float_info.max, "a number of seconds from 0")
+
+
+def checked_wait(value: object) -> float:
+    """Seconds to wait for work in the background; True is `WAIT_S`."""
+    return WAIT_S * value if isinstance(value, bool) else checked_seconds("wait", value)
 
 
 def as_time(name: str, value: TimeLike) -> datetime | None:

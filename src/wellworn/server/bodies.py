@@ -14,7 +14,7 @@ from pydantic import SkipValidation as Unchecked
 
 from wellworn.core.fence import MIN_CONFIDENCE
 from wellworn.core.values import LAYERS, MAX_NAME_CHARS, Kind, Layer, LinkType, RecursionMode, State, Trust
-from wellworn.ingest.validate import MAX_K, MAX_QUERY_CHARS, MAX_TEXT_BYTES
+from wellworn.ingest.validate import MAX_K, MAX_QUERY_CHARS, MAX_TEXT_BYTES, WAIT_S
 from wellworn.ops.retention import RetentionPolicy
 from wellworn.server.keys import Role
 from wellworn.tasks.bank import DEFAULT_K
@@ -23,7 +23,6 @@ from wellworn.tasks.items import ItemKind
 
 MOST_ITEMS = 1000
 """Entries or turns of one request."""
-MOST_WAIT_S = 30.0
 MOST_GRACE_S = 365 * 86400.0
 LEFT_OUT: Any = None
 """A field that the verb does not see unless it is given."""
@@ -192,7 +191,7 @@ class TurnsBody(RequestBody):
 class EndBody(RequestBody):
     """How long to wait for the memories that a session becomes."""
 
-    wait: Unchecked[Annotated[float, Field(ge=0, le=MOST_WAIT_S)]] = 0.0
+    wait: Unchecked[bool | Annotated[float, Field(ge=0, le=WAIT_S)]] = 0.0
 
 
 class ReflectBody(RequestBody):

@@ -28,7 +28,15 @@ from wellworn.core.errors import Conflict, InvalidInput, NotFound, ServiceFailed
 from wellworn.core.locks import must_be_at_once
 from wellworn.core.values import Entry, Job, Link, Reasoning, Recall, Receipt
 from wellworn.core.wellformed import clean_text
-from wellworn.ingest.validate import MAX_K, MAX_QUERY_CHARS, checked_count, checked_flag, checked_seconds, checked_text
+from wellworn.ingest.validate import (
+    MAX_K,
+    MAX_QUERY_CHARS,
+    WAIT_S,
+    checked_count,
+    checked_flag,
+    checked_text,
+    checked_wait,
+)
 from wellworn.integrations.loop import MAX_CHARS, TAG, memory_block, nothing_in, rule_of
 from wellworn.search.filters import Filters
 from wellworn.server import bodies, wire
@@ -323,7 +331,7 @@ def add_turns(call: Writer, id: str, body: bodies.TurnsBody) -> Response:
 @v1.post("/sessions/{id:path}/end", tags=["sessions"], response_model=wire.SessionEnd)
 def end_session(call: Writer, id: str, body: bodies.EndBody | None = None) -> Response:
     """End a session: what was said becomes memories, in the background."""
-    wait = min(checked_seconds("wait", 0.0 if body is None else body.wait), bodies.MOST_WAIT_S)
+    wait = min(checked_wait(body is not None and body.wait), WAIT_S)
     return call.once(lambda: wire.SessionEnd(job=_shown(call.memory.session(id).end(wait=wait))), long=bool(wait))
 
 

@@ -111,8 +111,8 @@ def same_attempt(one: Step, other: Step) -> bool:
 
 def _makes_good(worked: Step, failed: Step, between: Sequence[Step]) -> bool:
     """Whether a call that worked does what another failed to do. One that never ran changed nothing: another can stand
-    in for it. What a check found is mended when another
-    check of its kind holds after something was done about it."""
+    in for it, and another check of its kind for one that
+    told of nothing that it checked. What a check found is mended when another holds after something was done about it."""
     if worked.belied or shell.does_less(worked.command, failed.command):
         return False
     if is_check(failed) and failed.found:
@@ -129,6 +129,8 @@ def _makes_good(worked: Step, failed: Step, between: Sequence[Step]) -> bool:
         return shell.stands_in(worked.command, failed.command)
     if not (failed.found and holds(worked) and shell.checks_as_much(worked.command, failed.command)):
         return False
+    if not shell.tells_findings(failed.error or failed.result) and shell.read_checks(worked.result):
+        return True  # the first did not come to check anything
     return any(changes(step) or (step.command and _did(step) and not is_check(step)) for step in between)
 
 

@@ -67,6 +67,7 @@ _SUMMARY = rf"""
     | ^(?:\[\w+\]\ )?Tests\ run:.*(?:Failures|Errors):\ {_SOME}          # junit
     | ^\d+\ examples?,\ {_SOME}\ failures?                             # rspec
     | ^not\ ok\ \d+                                                    # TAP
+    | \btests?\ run:.*\b{_SOME}\ failed                                # cargo nextest
     | ^\ +{_SOME}\ failed$                                            # playwright
     | ^Found\ {_SOME}\ errors?\b                                       # mypy, ruff, tsc
     | ^error(?:\[E\d+\]|:\ could\ not\ compile)                       # rustc
@@ -94,6 +95,7 @@ _TESTED = rf"""
     | ^(?:\[\w+\]\ )?Tests\ run:\ {_SOME},\ Failures:\ 0,\ Errors:\ 0
     | ^{_SOME}\ examples?,\ (?:0|no)\ failures?
     | ^[ \t]*{_SOME}\ passed\ \(
+    | \btests?\ run:\ {_SOME}\ passed(?:,\ \d+\ skipped)?$                   # cargo nextest
     | ^\#\ pass\ {_SOME}$(?!\s+\#\ fail\ {_SOME})
 """
 _RAN = regex(rf"{_TESTED} | ^(?:>\ Task\ )?(?::[\w-]+)*:test(?:\ UP-TO-DATE|\ FROM-CACHE)?$", re.MULTILINE | re.VERBOSE)
@@ -276,11 +278,16 @@ def reports_findings(command: str, output: str, exit_code: int | None = None) ->
     something (`diff`). That is information, not a wrong call."""
     if not command or exit_code in (126, 127):
         return not command and read_checks(output) is False
-    found = _FINDINGS.search(output[-TAIL_CHARS:]) is not None
+    found = tells_findings(output)
     if found or refuses_call(output, exit_code):
         return found
     looked, made = exit_code in (None, 1) and not _COMPLAINS.search(output), programs(command)
     return (looked and bool(made) and all(map(looks, made)) and _answers(made[-1])) or checks(command) is not None
+
+
+def tells_findings(output: str) -> bool:
+    """Whether an output sums up what was checked, or names a place in a file with what is wrong there."""
+    return _FINDINGS.search(output[-TAIL_CHARS:]) is not None
 
 
 def _answers(program: Program) -> bool:
