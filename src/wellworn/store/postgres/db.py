@@ -74,7 +74,7 @@ WITH sequence AS MATERIALIZED (
 ) SELECT nextval(s) FROM sequence, generate_series(1, ?)
 """
 """Row numbers for what is new in a table; none for a role that may not copy."""
-MOST_WAITING = 500
+MOST_WAITING = 1000
 FEW = 16
 """Row numbers that are written one by one, so that a statement is planned once: of a list the server knows no size. So many
 lines of logs take fewer round trips without a COPY."""
