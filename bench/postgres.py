@@ -133,7 +133,8 @@ class Sizes:
         return self._db.execute(query, (self._probes[number],)).fetchall()
 
     def asked(self, entries: int, halfvec: str, ram_mb: int) -> tuple[object, ...]:
-        """Recalls from memory or in the database, in turns with a bare query; then adding and forgetting one."""
+        """Recalls from memory or in the database, new ones and always the same, in turns with a bare query; then adding and
+        forgetting one."""
         name, new = "database" if ram_mb == 1 else "memory", list[str]()
         queries = Corpus(11).queries(self._rounds + 3)
         with self._opened(entries, 3, ram_mb) as memory:
@@ -142,12 +143,14 @@ class Sizes:
             first = time.perf_counter() - began
             ask: Call = lambda n: memory.recall(queries[n], scope=SCOPE, k=5)  # noqa: E731
             floor: Call = lambda n: self._nearest(entries, ORDERS[halfvec], n)  # noqa: E731
-            times = take_turns({"call": ask, "floor": floor}, rounds=self._rounds)
+            again: Call = lambda _: memory.recall("warm", scope=SCOPE)  # noqa: E731
+            times = take_turns({"call": ask, "again": again, "floor": floor}, rounds=self._rounds)
             add: Call = lambda n: new.extend(memory.remember(f"Note {n} of {name}.", scope=SCOPE))  # noqa: E731
             forget: Call = lambda n: memory.forget(ids=[new[n]], scope=SCOPE)  # noqa: E731
             added, gone = (take_turns({"": call}, rounds=20)[""].row[0] for call in (add, forget))
         call, bare = times["call"].row, times["floor"].row
-        return entries, halfvec, name, call[0], call[2], bare[0], call[0] / bare[0], first, added, gone
+        repeated = times["again"].row[0]
+        return entries, halfvec, name, call[0], call[2], repeated, bare[0], call[0] / bare[0], first, added, gone
 
 
 def main() -> None:
@@ -167,7 +170,19 @@ def main() -> None:
                 indexes.append(sizes.indexed(entries, halfvec))
                 recalls += [sizes.asked(entries, halfvec, mb) for mb in ((1, 4000) if halfvec == "off" else (1,))]
     stored = ("entries", "texts/s", "COPY/s", "with indexes", "and references", "ratio")
-    asked = ("entries", "halfvec", "from", "p50 ms", "CPU ms", "bare ms", "ratio", "first s", "add ms", "forget ms")
+    asked = (
+        "entries",
+        "halfvec",
+        "from",
+        "p50 ms",
+        "CPU ms",
+        "again ms",
+        "bare ms",
+        "ratio",
+        "first s",
+        "add ms",
+        "forget ms",
+    )
     tables = [
         Table(title="ingest", columns=stored, rows=ingest, form=".3g"),
         Table(title="index", columns=("entries", "halfvec", "MB", "s", "recall@10"), rows=indexes, form=".3g"),

@@ -483,6 +483,21 @@ class StoreContract:
         lines = [make_record("", state=state) for state in "ab"]
         assert len({*put(store, *lines)}) == 2
 
+    def test_many_new_records_are_kept_as_one_by_one(self, store: Store) -> None:
+        (no,) = add(store, make_new_entry("a"))
+        put(store, make_record("k3", kind="note"))
+        some = {"body": {"said": "x"}, "blob": b"1"}
+        found = put(
+            store, *(make_record(f"k{n}", kind="note", rows=(no + n // 4,), **some) for n in range(5)), replace=False
+        )
+        assert [number is None for number in found] == [n == 3 for n in range(5)]
+        assert [there(store.record(HERE, "note", f"k{n}")).body for n in (0, 2, 3, 4)] == [some["body"]] * 2 + [{}] * 2
+        for count in (2, 40):
+            lines = [make_record("", kind=f"of {count}", state=str(n), **some) for n in range(count)]
+            numbers = put(store, *lines)
+            kept = store.records(RecordFilter(kinds=[f"of {count}"], order="oldest"))
+            assert kept == [replace(line, no=number) for line, number in zip(lines, numbers, strict=True)]
+
     def test_a_record_of_what_is_gone_is_not_kept(self, store: Store) -> None:
         (no,) = add(store, make_new_entry("a", partition=RIVAL))
         assert put(store, make_record("t", names=("nobody",))) == [None]

@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from contract.builders import add, ids_on, make_link, make_new_entry, make_partition, make_record, make_turn, put, write
+from contract.builders import (
+    add,
+    drop,
+    ids_on,
+    make_link,
+    make_new_entry,
+    make_partition,
+    make_record,
+    make_turn,
+    put,
+    write,
+)
 from contract.postgres import Server
 from wellworn.core.errors import StoreError
 from wellworn.store.port import RecordFilter, Selection, Store
@@ -55,6 +66,9 @@ def test_a_role_sees_its_own_tenant_only(walled: tuple[Store, str, Any]) -> None
         assert ids_on(store, HERE, RIVAL) == ["acme 0", "acme 1"]
         assert [one.tenant for one in store.records(RecordFilter())] == ["acme"]
         add(store, make_new_entry("acme 2"))
+        lines = put(store, *(make_record("", kind="line", state=str(n)) for n in range(40)))
+        assert [one.no for one in store.records(RecordFilter(kinds=["line"], order="oldest"))] == lines
+        assert drop(store, kinds=["line"]) == 40
         for refused in (
             lambda: add(store, make_new_entry("forged", partition=RIVAL)),
             lambda: put(store, make_record("t", partition=None, tenant="rival")),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -56,7 +57,6 @@ _INDEX = dict.fromkeys(("entry", "partition", "near_a", "near_b", "length", "cha
     "vector": "vector",
 }
 _TAGS = {"partition": "int8", "tag": "text", "entry": "int8"}
-"""The columns of what is added with an entry, and their types."""
 _ADD_LINKS = """
 INSERT INTO links (source, target, confidence, automatic, created_at, type)
 SELECT * FROM unnest(%s::int8[], %s::int8[], %s::float8[], %s::int8[], %s::int8[], %s::text[]) ON CONFLICT DO NOTHING
@@ -64,6 +64,8 @@ SELECT * FROM unnest(%s::int8[], %s::int8[], %s::float8[], %s::int8[], %s::int8[
 """Takes a list for each column: a statement for each row took twice as long, and a COPY knows no conflicts."""
 _LINE = dict.fromkeys(("no", *convert.RECORD_COLUMNS), "text") | {"blob": "bytea", "rows": "int8[]"}
 _LINE |= dict.fromkeys(("no", "due_at", "updated_at", "partition", "created_at"), "int8")
+_COPIED = {"entries": _ENTRIES, "index_records": _INDEX, "entry_tags": _TAGS, "records": _LINE}
+"""Tables that are copied into, their columns and the types of these."""
 _ADD_LINE = f"""
 INSERT INTO records ({", ".join(convert.RECORD_COLUMNS)}) VALUES ({", ".join("?" * len(convert.RECORD_COLUMNS))}) RETURNING no
 """
@@ -74,7 +76,7 @@ WITH sequence AS MATERIALIZED (
 ) SELECT nextval(s) FROM sequence, generate_series(1, ?)
 """
 """Row numbers for what is new in a table; none for a role that may not copy."""
-MOST_WAITING = 500
+MOST_WAITING = 1000
 FEW = 16
 """Row numbers that are written one by one, so that a statement is planned once: of a list the server knows no size. So many
 lines of logs take fewer round trips without a COPY."""
@@ -103,8 +105,8 @@ class PostgresDb(psycopg.Connection[Row]):
         super().__init__(pgconn, row_factory)
         self._numbers: list[int] = []
         """Taken for entries that will be added in this transaction."""
-        self._waiting: list[Row] = []
-        """Entries that were added and not sent."""
+        self._waiting: defaultdict[str, list[Row]] = defaultdict(list)
+        """Rows of entries that were added and not sent, by table."""
 
     def execute(self, query: Any, params: Params | None = None, **how: Any) -> psycopg.Cursor[Row]:
         if query in ("COMMIT", "ROLLBACK"):
@@ -116,15 +118,12 @@ class PostgresDb(psycopg.Connection[Row]):
 
     def _send(self) -> None:
         if self._waiting:
-            waiting, self._waiting = self._waiting, []
-            place = len(_ENTRIES)
-            self._copy("entries", _ENTRIES, [row[:place] for row in waiting])
-            self._copy("index_records", _INDEX, [(*row[:2], *row[place:-1]) for row in waiting])
-            self._copy("entry_tags", _TAGS, [(row[1], tag, row[0]) for row in waiting for tag in row[-1]])
+            waiting, self._waiting = self._waiting, defaultdict(list)
+            for table, rows in waiting.items():
+                self._copy(table, rows)
 
-    def _copy(self, table: str, columns: Mapping[str, str], rows: Sequence[Row]) -> None:
-        if not rows:
-            return
+    def _copy(self, table: str, rows: Sequence[Row]) -> None:
+        columns = _COPIED[table]
         into = f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)"
         with self.cursor() as cursor, cursor.copy(into.encode()) as copy:
             copy.set_types([*columns.values()])
@@ -177,8 +176,7 @@ class PostgresDb(psycopg.Connection[Row]):
         return self.sealer.open_columns(rows, places)
 
     def vector(self, vector: Vector | None) -> VectorBytes | None:
-        blob = convert.vector_blob(vector)
-        return None if blob is None else VectorBytes(blob)
+        return None if vector is None else VectorBytes(_HEAD.pack(len(vector), 0) + vector.astype(">f4").tobytes())
 
     def numbers(self, nos: Sequence[int]) -> list[int] | None:
         return [*nos] or None
@@ -192,14 +190,16 @@ class PostgresDb(psycopg.Connection[Row]):
 
     def add_entry(self, partition_no: int, seq: int, new: NewEntry) -> int:
         row = self.sealer.seal_columns(convert.entry_row(new.entry), convert.SEALED)
-        index = (*convert.index_row(new.index, None)[:-1], self.vector(new.vector))
-        values = (partition_no, seq, seq, *row, *index, new.entry.tags)
+        index, tags = (*convert.index_row(new.index, None)[:-1], self.vector(new.vector)), new.entry.tags
         if not self._numbers:
-            ((no,),) = self.ask(_ADD_ENTRY, values)
+            ((no,),) = self.ask(_ADD_ENTRY, (partition_no, seq, seq, *row, *index, tags))
             return int(no)
-        number = self._numbers.pop()
-        self._waiting.append((number, *values))
-        if len(self._waiting) >= MOST_WAITING:
+        number, waiting = self._numbers.pop(), self._waiting
+        waiting["entries"].append((number, partition_no, seq, seq, *row))
+        waiting["index_records"].append((number, partition_no, *index))
+        if tags:
+            waiting["entry_tags"] += [(partition_no, tag, number) for tag in tags]
+        if len(waiting["entries"]) >= MOST_WAITING:
             self._send()
         return number
 
@@ -207,7 +207,7 @@ class PostgresDb(psycopg.Connection[Row]):
         numbers = self._new_numbers("records", len(rows)) if len(rows) > FEW else []
         if not numbers:
             return [no for ((no,),) in self.ask_each(_ADD_LINE, rows)]
-        self._copy("records", _LINE, [(no, *row) for no, row in zip(numbers, rows, strict=True)])
+        self._copy("records", [(no, *row) for no, row in zip(numbers, rows, strict=True)])
         return numbers
 
     def add_links(self, rows: Sequence[Row]) -> int:
@@ -253,14 +253,14 @@ class _NumbersDumper(Dumper):
 
 
 class VectorBytes(bytes):
-    """The float32 values of a vector, to be written into a column of pgvector's type."""
+    """A vector as pgvector reads it."""
 
 
 class _VectorDumper(Dumper):
     format = Format.BINARY
 
     def dump(self, obj: VectorBytes) -> Buffer:
-        return _HEAD.pack(len(obj) // 4, 0) + np.frombuffer(obj, dtype="<f4").astype(">f4").tobytes()
+        return obj
 
 
 class _VectorLoader(Loader):

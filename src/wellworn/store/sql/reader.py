@@ -51,16 +51,17 @@ _SHARES_A_SKETCH = "SELECT " + " OR ".join(
     f"EXISTS (SELECT 1 FROM index_records WHERE {column} = ? AND {column} <> 0 AND partition = ?)"
     for column in ("near_a", "near_b")
 )
-_SHARING_A_SKETCH = " UNION ALL ".join(
-    f"SELECT * FROM (SELECT i.entry FROM index_records i CROSS JOIN entries e ON e.no = i.entry "
-    f"WHERE i.{column} = ? AND i.{column} <> 0 AND i.partition = ? AND e.state IN ('active', 'flagged') "
-    f"ORDER BY i.entry DESC LIMIT ?) AS {column}"
-    for column in ("near_a", "near_b")
-)
-_NEAR = f"""
-SELECT e.no, e.id, e.at, e.tags, i.near_a, i.near_b, i.length, i.chars, i.traits, i.speaker, i.terms, i.counts
-FROM entries e JOIN index_records i ON i.entry = e.no WHERE e.no IN ({_SHARING_A_SKETCH}) ORDER BY e.no DESC LIMIT ?
+WITH_SKETCH = """
+SELECT i.entry FROM index_records i CROSS JOIN entries e ON e.no = i.entry
+WHERE i.{0} = {1} AND i.{0} <> 0 AND i.partition = ? AND e.state IN ('active', 'flagged') ORDER BY i.entry DESC LIMIT {2}
 """
+NEAR = """
+SELECT e.no, e.id, e.at, e.tags, i.near_a, i.near_b, i.length, i.chars, i.traits, i.speaker, i.terms, i.counts
+FROM entries e JOIN index_records i ON i.entry = e.no
+"""
+_SHARING_A_SKETCH = " UNION ALL ".join(
+    f"SELECT * FROM ({WITH_SKETCH.format(column, '?', '?')}) AS {column}" for column in ("near_a", "near_b")
+)
 _LINKS_AT = """
 SELECT a.id, b.id, l.type, l.confidence, l.automatic, l.created_at FROM entries x JOIN links l ON l.{} = x.no
 JOIN entries a ON a.no = l.source JOIN entries b ON b.no = l.target WHERE x.id {}
@@ -270,13 +271,11 @@ class SqlReader(StoreReader):
     def _near(self, db: Db, partition_no: int, near: tuple[int, int], limit: int) -> list[Neighbour]:
         # Asked for every new entry, and most have none: a short question first.
         ((some,),) = db.ask(_SHARES_A_SKETCH, (near[0], partition_no, near[1], partition_no))
-        return self._all_near(db, partition_no, [near], limit)[0] if some else []
-
-    def _all_near(
-        self, db: Db, partition_no: int, sketches: Sequence[tuple[int, int]], limit: int
-    ) -> list[list[Neighbour]]:
-        values = [(a, partition_no, limit, b, partition_no, limit, limit) for a, b in sketches]
-        return [self._neighbours(partition_no, rows) for rows in db.ask_each(_NEAR, values)]
+        if not some:
+            return []
+        query = f"{NEAR} WHERE e.no IN ({_SHARING_A_SKETCH}) ORDER BY e.no DESC LIMIT ?"
+        rows = db.ask(query, (near[0], partition_no, limit, near[1], partition_no, limit, limit))
+        return self._neighbours(partition_no, rows)
 
     def _neighbours(self, partition_no: int, rows: list[Row]) -> list[Neighbour]:
         def make(row: Row) -> Neighbour:

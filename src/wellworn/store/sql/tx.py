@@ -31,7 +31,7 @@ from wellworn.store.port import (
 )
 from wellworn.store.sql import records
 from wellworn.store.sql.db import HIDDEN, Db, Row, name_of, remover
-from wellworn.store.sql.reader import SqlReader, matching
+from wellworn.store.sql.reader import NEAR, WITH_SKETCH, SqlReader, matching
 
 SLICE = 1_000
 """Rows that are removed at a time from a hidden partition."""
@@ -170,15 +170,27 @@ class SqlTx(SqlReader, Tx):
             hashes = {new.entry.content_hash for new in mine}
             hashes -= self._there("entries", "content_hash", partition_no, hashes, "state IN ('active', 'flagged')")
             known.absent |= hashes
-            there: list[tuple[int, int]] = []
+            alike: dict[tuple[int, int], list[int]] = {}
             for place, column in enumerate(("near_a", "near_b")):
                 sketches = {new.index.near[place] for new in mine if new.entry.content_hash in hashes}
                 known.absent.update((place, sketch) for sketch in sketches)
                 shared = self._there("index_records", column, partition_no, sketches, f"{column} <> 0")
-                there += [(place, sketch) for sketch in shared]
-            nears = [(0, sketch) if place else (sketch, 0) for place, sketch in there]
-            for key, found in zip(there, self._all_near(self._db, partition_no, nears, MOST_ALIKE), strict=True):
-                known.alike[key] = [(self._nos[one.id][0], one) for one in reversed(found)]
+                alike |= {(place, sketch): nos for sketch, nos in self._latest(column, partition_no, shared).items()}
+            found, values = {no for nos in alike.values() for no in nos}, list[Any]()
+            rows = self._db.ask(f"{NEAR} WHERE e.no {self._db.among([*found], values)}", values) if found else []
+            of_no = {self._nos[one.id][0]: one for one in self._neighbours(partition_no, rows)}
+            for key, nos in alike.items():
+                known.alike[key] = [(no, of_no[no]) for no in nos if no in of_no]
+
+    def _latest(self, column: str, partition_no: int, sketches: set[int]) -> dict[int, list[int]]:
+        """The latest entries that have each sketch, in the order they were added: few, however many there are."""
+        if not sketches:
+            return {}
+        values = [partition_no] * MOST_ALIKE
+        each = self._db.each([*sketches], values)
+        wanted = ", ".join(f"({WITH_SKETCH.format(column, 'value', 1)} OFFSET {n})" for n in range(MOST_ALIKE))
+        rows = self._db.ask(f"SELECT value, {wanted} FROM {each}", values)
+        return {sketch: [no for no in reversed(nos) if no is not None] for sketch, *nos in rows}
 
     def _there(self, table: str, column: str, partition_no: int, wanted: set[Any], which: str) -> set[Any]:
         """Those of the values that a row of the partition has; looks at one row for each."""
