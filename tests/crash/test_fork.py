@@ -95,7 +95,7 @@ def test_celery_with_prefork(tmp_path: Path) -> None:
     }
 
     def ask(number: int) -> dict[str, Any]:
-        answer: dict[str, Any] = client.send_task("note", [f"A task said {number}."]).get(timeout=40)
+        answer: dict[str, Any] = client.send_task("note", [f"A task said {number}."]).get(timeout=300)
         return answer
 
     command = ["celery", "-A", "forking_app", "worker", "--pool", "prefork", "--concurrency", "3", "--without-gossip"]

@@ -549,6 +549,29 @@ def test_what_changed_is_outdated(old: str, new: str) -> None:
         assert [(entry.text, entry.state) for entry in mem.entries(scope=ADA)] == [(old, "superseded"), (new, "active")]
 
 
+# What an agent notes, what it notes later of the same, and what it notes of another thing.
+NOTES = table(
+    """
+Dev server of quillgate listens on 7341. | quillgate's dev server listens on 7355 now. | The exporter now listens on 9100.
+The staging database runs Postgres 14. | The staging database runs Postgres 16 now. | The production database now runs Postgres 16.
+The worker reads jobs from RabbitMQ. | The worker now reads jobs from Redis. | The worker now restarts every night.
+Sessions expire after 30 minutes. | Sessions now expire after 12 hours. | Invitations now expire after 12 hours.
+The mobile app talks to api-v1. | The mobile app talks to api-v2 from now on. | The desktop app now talks to api-v2.
+Feature flags live in LaunchDarkly. | Feature flags moved to Unleash. | Secrets now live in Vault.
+"""
+)
+
+
+@pytest.mark.parametrize(("old", "new", "other"), NOTES)
+def test_a_note_with_any_verb_is_replaced_by_one_that_tells_of_a_change(old: str, new: str, other: str) -> None:
+    with Memory(":memory:", learning="off") as mem:
+        (first,) = mem.remember(old, scope=ADA, at=START)
+        mem.remember(other, scope=ADA, at=START + timedelta(days=10))
+        assert mem.get(first, scope=ADA).state == "active"
+        mem.remember(new, scope=ADA, at=START + timedelta(days=30))
+        assert mem.get(first, scope=ADA).state == "superseded"
+
+
 @pytest.mark.parametrize(
     ("name", "part", "recall", "precision"),
     [("pairs", "tune", 0.9, 0.95), ("pairs", "check", 0.78, 0.85), ("typed", "check", 0.75, 0.7)],

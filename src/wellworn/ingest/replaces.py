@@ -97,6 +97,12 @@ def _begin_alike(before: Statement, after: Statement) -> bool:
     return not lists.BE_OR_HAVE.isdisjoint(alike) or (len(alike) > 1 and alike[0] in ACTOR)
 
 
+def _begins_with(before: Statement, after: Statement) -> bool:
+    """Whether what the old statement tells of first is in the new one, too: "The API returns …", "Our API now returns …"."""
+    first = next((word for word in map(stem, words(before.said)) if word in before.content), None)
+    return first in after.content
+
+
 def _elsewhere(before: Statement, after: Statement) -> bool:
     """Whether it says something else of another part of one's programs ("tabs in Go files", "spaces in YAML files"), or of one
     of several things that were named together."""
@@ -326,7 +332,7 @@ def _probability(
     old: Statement, new: Statement, stated: bool, spoken: bool, nearness: float | None = None, noted: bool = False
 ) -> float:
     before, after = _told_by_subject(old, new)
-    states = after.states and (spoken or before.states)
+    states = after.states and (spoken or before.states or (after.tells_change and _begins_with(before, after)))
     states = states or stated or (spoken and _on_one_topic(before, after)[0])
     asserts = after.asserts and before.asserts and states
     # What costs least comes first: most pairs have nothing to do with each other.
