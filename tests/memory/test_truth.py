@@ -72,6 +72,11 @@ LOOK_ALIKES = table(
 orders-api uses DynamoDB. | shipping-api uses Postgres now.
 I live in Leeds. | My sister says I should move in with her.
 I take 50 mg of sertraline. | I take 10 mg of ramipril.
+I'm going to Shetland in August. | The ferry to Orkney is cancelled.
+We are buying the house in Elm Road. | The heating in the house is off.
+I live in Leuven. | The party in Leuven is off.
+I plan to run for the town council. | The council cancelled the fair.
+We're flying to Osaka on the 4th of May. | We're not flying with Lufthansa after all.
 I have 3 exams in June. | I have 2 exams in July.
 I live in Oslo. | my boss moved to Rome
 My work laptop is a Thinkpad. | i bought a new private laptop, a Macbook
@@ -540,6 +545,13 @@ My brother lives in Leeds. | My brother lives in York now.
 i live in hexham | i moved to allendale
 i work at bosch | i started at siemens
 my boss is anna | my new boss is tom
+I'm going to Shetland in August. | Shetland fell through.
+I'm going to Shetland in August. | My trip to Shetland won't happen.
+We are opening a second shop in Delft. | The shop in Delft was shelved.
+I've booked a course in welding. | The welding course has been scrapped.
+We plan to adopt a second dog. | We're not adopting a second dog after all.
+I'm starting at Novartis in March. | Novartis withdrew the offer.
+I'm taking the job at Hilti next month. | I turned down the job at Hilti in the end.
 """
     ),
 )

@@ -131,6 +131,11 @@ def _nearness(one: frozenset[str], other: frozenset[str]) -> float:
     return float(first @ second)
 
 
+def _calls_off(before: Statement, after: Statement) -> bool:
+    """Whether nothing comes of a plan, as a later statement says that names little else."""
+    return before.plans and 2 * len(after.called_off & before.content) > len(after.called_off)
+
+
 def _same_owner(before: Statement, after: Statement) -> bool:
     """Whether both are about the speaker, or about the same other: my brother Sam is not my brother Theo."""
     who, whom = (one.others & {*map(stem, one.names)} for one in (before, after))
@@ -152,7 +157,8 @@ def may_follow(old: Statement, new: Statement) -> bool:
 def _is_news(after: Statement, before: Statement | None = None) -> bool:
     """Whether it says what is so, and not that the old statement, if there is one, holds on."""
     stays = before is not None and bool(after.stays) and _stays(before, after)
-    return after.is_so and not after.besides and not stays
+    ends = bool(after.called_off) if before is None else _calls_off(before, after)  # "not … after all"
+    return after.is_so and (ends or not after.besides) and not stays
 
 
 def _stays(before: Statement, after: Statement) -> bool:
@@ -335,6 +341,8 @@ def _probability(
     states = after.states and (spoken or before.states or (after.tells_change and _begins_with(before, after)))
     states = states or stated or (spoken and _on_one_topic(before, after)[0])
     asserts = after.asserts and before.asserts and states
+    if asserts and after.is_so and _calls_off(before, after):
+        return float(_same_owner(before, after))
     # What costs least comes first: most pairs have nothing to do with each other.
     if not (asserts or stated or spoken) or not (_is_news(after, before) and _same_owner(before, after)):
         return 0.0

@@ -103,6 +103,27 @@ _ACTS = regex(r"lives|works|drives|rents|studies|[a-z]{2,}ed|bought|got|also|alw
 _VERBS = {"is": "am", "has": "have", "does": "do"}
 _TO_SOMEONE = regex(r"\b(?:you|your|yours|yourself|y'all|ya|u|let's)\b", re.I)
 _STATE = regex(r"\b(?:is|are|was|has|have|will)\b|['’]s\b|[:=] ?\w", re.I)
+_PLANS = regex(
+    r"\b(?:going to|will|about to|plan(?:s|ned)?|booked|signed up|(?:am|are|is)(?: \w+){0,2}? \w+ing)\b"
+    r"|['’](?:ll|(?:m|re|s)(?: \w+){0,2}? \w+ing)\b",
+    re.I,
+)
+_CALLS_OFF = regex(
+    r"\b(?:(?:is|are|was|were|been|got) (?:all )?(?:off|cancell?ed|scrapped|shelved)|cancell?ed|call(?:ed|ing) (?:[\w'’-]+ )*?off"
+    r"|off|f(?:e|a)ll(?:en)? through|withdr[ae]wn?|turned(?: [\w'’-]+)*? down|(?:backed|pulled|dropped) out"
+    r"|(?:won|isn|aren|is not|are not|not)['’]?t?\b.*?(?:after all|going to|going ahead|happen\w*|be \w+))\b",
+    re.I,
+)
+_NOT_OF_A_PLAN = frozenset(
+    map(
+        stem,
+        """
+        ahead back called deal fallen fell go going got happen happening holiday idea job journey move offer off plan pulled
+        scrapped shelved thing through trip turned vacation visit withdrawn withdrew
+        """.split(),  # noqa: SIM905
+    )
+)
+"""What may be said of any plan that is called off."""
 _SENTENCE_ENDS = regex(r"[.!?]+(?:\s|$)")
 _DEFINITE = regex(r"\bthe\s+([^\W_]+)", re.I)
 _SAYS_I = regex(r"\bI\b|^i\b")
@@ -312,6 +333,17 @@ class Statement:
         return not lists.END_WORDS.isdisjoint(map(stem, self._words))
 
     @cached_property
+    def plans(self) -> bool:
+        """It tells of something to come."""
+        return bool(_PLANS.search(self.said))
+
+    @cached_property
+    def called_off(self) -> frozenset[str]:
+        """Words of a plan of which it says that nothing comes of it: "Shetland is off", "the flat fell through"."""
+        clause = next(filter(_CALLS_OFF.search, _CLAUSE.split(self.said)), "")
+        return frozenset(map(stem, {*words(clause)} - lists.STOP_WORDS)) - lists.CHANGE_WORDS - _NOT_OF_A_PLAN
+
+    @cached_property
     def of_speaker(self) -> bool:
         return not SPEAKER.isdisjoint(self._words)
 
@@ -324,7 +356,7 @@ class Statement:
     @cached_property
     def states(self) -> bool:
         """It has a speaker, a change or a verb of state."""
-        return self.of_speaker or self.tells_change or bool(_STATE.search(self.said))
+        return self.of_speaker or self.tells_change or bool(self.called_off) or bool(_STATE.search(self.said))
 
     @cached_property
     def many(self) -> bool:
