@@ -75,6 +75,10 @@ I take 50 mg of sertraline. | I take 10 mg of ramipril.
 I'm going to Shetland in August. | The ferry to Orkney is cancelled.
 We are buying the house in Elm Road. | The heating in the house is off.
 I live in Leuven. | The party in Leuven is off.
+We are renting a flat in Bern. | The flat in Bern isn't going to be cheap.
+I've booked a welding course. | The welding course isn't so expensive after all.
+I'm working at Sulzer on Fridays. | I have Friday off at Sulzer.
+We will install a heating downstairs. | I turned the heating down.
 I plan to run for the town council. | The council cancelled the fair.
 We're flying to Osaka on the 4th of May. | We're not flying with Lufthansa after all.
 I have 3 exams in June. | I have 2 exams in July.

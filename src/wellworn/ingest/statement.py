@@ -109,9 +109,10 @@ _PLANS = regex(
     re.I,
 )
 _CALLS_OFF = regex(
-    r"\b(?:(?:is|are|was|were|been|got) (?:all )?(?:off|cancell?ed|scrapped|shelved)|cancell?ed|call(?:ed|ing) (?:[\w'’-]+ )*?off"
-    r"|off|f(?:e|a)ll(?:en)? through|withdr[ae]wn?|turned(?: [\w'’-]+)*? down|(?:backed|pulled|dropped) out"
-    r"|(?:won|isn|aren|is not|are not|not)['’]?t?\b.*?(?:after all|going to|going ahead|happen\w*|be \w+))\b",
+    r"(?:\b(?:is|are|was|were)|['’]s) off(?= ?[,.!;]|$)|\bcancell?ed\b|\b(?:scrapped|shelved)\b|\bcall(?:ed|ing) (?:[\w'’-]+ )*?off\b"
+    r"|\bf(?:e|a)ll(?:en)? through\b|\bwithdr[ae]wn?\b|\b(?:backed|pulled|dropped) out of\b"
+    r"|\bturned down (?:[\w'’-]+ )??(?:job|offer|place|role)\b|(?:\bnot|n['’]t) (?:\w+ ){0,2}?(?:happen(?:ing)?\b|going ahead\b)"
+    r"|(?:\bnot|n['’]t) \w+ing\b.* after all\b|\bwon['’]t (?!be\b).* after all\b",
     re.I,
 )
 _NOT_OF_A_PLAN = frozenset(
