@@ -186,6 +186,7 @@ class Connections:
         with _gate, translated():
             self.alive()
             with self._pool_lock:
+                self.check_open()  # it may have been closed while we waited
                 self._check_key()
                 if self._held.watcher is None:
                     self._held.watcher = self._connect()
