@@ -7,12 +7,14 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.world import ADA, Clock, OpenMemory, texts
 from wellworn import Memory, Recall, Scope, WellwornError
+from wellworn.search.filters import Filters
 
 QUERIES = ["Where does Ada live?", "tram", "Who has the violin?"]
 TEAM = Scope(tenant=ADA.tenant, user="ada", team="red")
@@ -63,6 +65,16 @@ def shown(recall: Recall) -> Any:
     return hits, recall.confidence, recall.searched, recall.route
 
 
+def hits_of(recall: Recall) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(recall.hits))
+
+
+def hits_sent(mem: Memory, query: str, scope: Scope) -> Any:
+    """The hits as the service sends them; None: they have to be searched for."""
+    found = mem.engine.router.again(query, scope=scope, k=5, filters=Filters())
+    return None if found is None else msgspec.json.decode(msgspec.json.encode(found["hits"]))
+
+
 @given(st.lists(steps, min_size=1, max_size=12))
 def test_it_finds_what_a_memory_finds_that_was_never_asked(changes: list[tuple[str, Any, Any]]) -> None:
     clock = Clock()
@@ -70,10 +82,14 @@ def test_it_finds_what_a_memory_finds_that_was_never_asked(changes: list[tuple[s
         for change in changes:
             with suppress(WellwornError):  # such as a link to itself
                 _make(mem, clock, *change)
+            sent = [hits_sent(mem, query, scope) for query in QUERIES for scope in (ADA, TEAM)]
             again = [shown(mem.recall(query, scope=scope)) for query in QUERIES for scope in (ADA, TEAM)]
             mem.engine.searcher.ram.answers.clear()
             assert again == [shown(mem.recall(query, scope=scope)) for query in QUERIES for scope in (ADA, TEAM)]
             assert again == [shown(mem.recall(query, scope=scope)) for query in QUERIES for scope in (ADA, TEAM)]
+            found = [hits_of(mem.recall(query, scope=scope)) for query in QUERIES for scope in (ADA, TEAM)]
+            sent += [hits_sent(mem, query, scope) for query in QUERIES for scope in (ADA, TEAM)]
+            assert all(one in (None, other) for one, other in zip(sent, found + found, strict=True))
 
 
 def _make(mem: Memory, clock: Clock, what: str, one: Any, other: Any) -> None:
@@ -106,6 +122,7 @@ def test_it_is_not_searched_again_until_something_changes(opened: OpenMemory, co
     (first,) = mem.remember("Ada lives in Oslo.", scope=ADA)
     count.clear()
     one, other = (mem.recall("Where does Ada live?", scope=ADA) for _ in range(2))
+    assert hits_sent(mem, "Where does Ada live?", ADA) == hits_of(other)
     assert len(count) == 1
     assert one.id != other.id
     assert (one.cost.embedded_texts, other.cost.embedded_texts) == (1, 0)

@@ -54,8 +54,6 @@ def at_once() -> Iterator[None]:
 
 
 _at_once: ContextVar[bool] = ContextVar("wellworn_at_once", default=False)
-must_be_at_once = _at_once.get
-"""Whether the present call is made in `at_once`."""
 
 
 def take_time() -> None:

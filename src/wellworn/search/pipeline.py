@@ -13,8 +13,9 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from wellworn.core.clock import Clock, NewId, aware, to_micros
@@ -62,6 +63,8 @@ TIE_DECIMALS = 3
 """Scores that agree to this many decimals are a tie, which the more specific layer wins."""
 LOGGED_ROWS = 30
 """Best rows by base score that are logged besides the shown ones: without labels, they correct selection bias."""
+HIT_CHARS = 1_500
+"""What a kept hit takes besides its text."""
 ALL = "told"
 """The factor of hits for a question that asks for all that is known of a person."""
 _TOLD = [KINDS.index(kind) for kind in ("fact", "preference", "pattern", "note")]
@@ -98,7 +101,7 @@ class _Ask:
     recall_id: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class _Found:
     """What a recall found, and what that rests on: while it stands, the same recall would find the same."""
 
@@ -114,6 +117,10 @@ class _Found:
     since: datetime
     until: int
     """In microseconds: then an entry begins or ceases to be valid."""
+    size: int
+    """About the characters that it takes."""
+    json: list[msgspec.Raw] | None
+    """Its hits, once they were sent on."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -173,14 +180,10 @@ class Searcher:
     def recall(self, query: str, *, scope: Scope, k: int, filters: Filters, refine: Refine | None = None) -> Recall:
         """The k best entries for a query; `refine` may change the untrained ranking among those that pass."""
         started = time.perf_counter()
-        query, k = checked_query(query), checked_k(k)
-        home = scope.home()  # a scope without a layer sees nothing: better an error than silence
-        query, until, recall_id, embedded = self.scrubbed(query, home), deadline(), self._new_id(), 0
-        how = "" if filters == _ANY else repr(filters)
-        same = (query, scope, k, how, self._profile.name, id(self._learner))
+        query, home, same = self._same(query, scope, k, filters)
+        until, recall_id, embedded, keep = deadline(), self._new_id(), 0, False
         found = self._found_before(same, scope, recall_id) if refine is None else None
         if found is None:
-            take_time()
             asked = plainly(query)
             embed = partial(self._embed_if_it_works, asked)
             vector = embed() if until is None else until.wait_for(embed)
@@ -192,21 +195,33 @@ class Searcher:
                     self._learner.log.add(
                         found.logged, new=home not in partitions and (until is None or not until.missed)
                     )
-            if refine is None and until is None and found.route == ROUTE:
-                self.ram.answers.put(same, found)
-        return filled(
-            Recall,
-            id=recall_id,
-            query=query,
-            hits=self._hits(found.nos, found.seqs, found.reasons, filters.as_of),
-            route=found.route,
-            searched=found.searched,
-            cost=Cost(seconds=time.perf_counter() - started, embedded_texts=embedded),
-            trace=(),
-            confidence=found.confidence,
-            digest="",
-            cut=False,
-        )
+            keep = refine is None and until is None and found.route == ROUTE
+        hits = self._hits(found.nos, found.seqs, found.reasons, filters.as_of)
+        if keep:
+            found.size += sum(len(hit.text) for hit in hits)
+            self.ram.answers.put(same, found)
+        return _recall_of(found, recall_id, query, hits, time.perf_counter() - started, embedded)
+
+    def again(self, query: str, *, scope: Scope, k: int, filters: Filters) -> dict[str, Any] | None:
+        """The fields of the same recall as lately, its hits as JSON, for whoever sends them on; None: it has to be
+        computed."""
+        started = time.perf_counter()
+        query, _, same = self._same(query, scope, k, filters)
+        found = self._found_before(same, scope, recall_id := self._new_id())
+        if found is None:
+            return None
+        if found.json is None:
+            hits = self._hits(found.nos, found.seqs, found.reasons, filters.as_of)
+            found.json = [msgspec.Raw(msgspec.json.encode(hit)) for hit in hits]
+        return {**vars(_recall_of(found, recall_id, query, [], time.perf_counter() - started)), "hits": found.json}
+
+    def _same(self, query: str, scope: Scope, k: int, filters: Filters) -> tuple[str, Partition, Hashable]:
+        """The query, checked and scrubbed, whose recall it is, and what the same recall has in common with it."""
+        query, k = checked_query(query), checked_k(k)
+        home = scope.home()  # a scope without a layer sees nothing: better an error than silence
+        query = self.scrubbed(query, home)
+        how = "" if filters == _ANY else repr(filters)
+        return query, home, (query, scope, k, how, self._profile.name, id(self._learner))
 
     def _found(self, ask: _Ask, bank: Bank, partitions: Sequence[Partition], refine: Refine | None) -> _Found:
         now, filters = self._clock(), ask.filters
@@ -229,6 +244,8 @@ class Searcher:
             state=_state(bank, None if seen is None else seen.serving),
             since=now,
             until=bank.next_change(now),
+            size=HIT_CHARS * (1 + len(nos)),
+            json=None,
         )
 
     def _found_before(self, same: Hashable, scope: Scope, recall_id: str) -> _Found | None:
@@ -527,6 +544,22 @@ def _reasons_of(ranked: Ranked) -> list[_Reasons]:
             part.__dict__.update(name=name, value=value, weight=weight)
         found.append((sum([part.value * part.weight for part in parts]), tuple(parts)))
     return found
+
+
+def _recall_of(found: _Found, recall_id: str, query: str, hits: list[Hit], seconds: float, embedded: int = 0) -> Recall:
+    return filled(
+        Recall,
+        id=recall_id,
+        query=query,
+        hits=hits,
+        route=found.route,
+        cost=Cost(seconds=seconds, embedded_texts=embedded),
+        searched=found.searched,
+        trace=(),
+        confidence=found.confidence,
+        digest="",
+        cut=False,
+    )
 
 
 def _state(bank: Bank, serving: Serving | None) -> list[object]:

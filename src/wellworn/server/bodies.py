@@ -16,6 +16,7 @@ from wellworn.core.fence import MIN_CONFIDENCE
 from wellworn.core.values import LAYERS, MAX_NAME_CHARS, Kind, Layer, LinkType, RecursionMode, State, Trust
 from wellworn.ingest.validate import MAX_K, MAX_QUERY_CHARS, MAX_TEXT_BYTES, WAIT_S
 from wellworn.ops.retention import RetentionPolicy
+from wellworn.search.filters import Filters
 from wellworn.server.keys import Role
 from wellworn.tasks.bank import DEFAULT_K
 from wellworn.tasks.bank import MIN_CONFIDENCE as SURE_ITEM
@@ -133,6 +134,10 @@ class RecallBody(RequestBody):
     as_of: Unchecked[Time] = None
     min_score: Unchecked[float | None] = None
     min_confidence: Unchecked[Fraction | None] = None
+
+    def filters(self) -> Filters:
+        asked = self.model_fields_set - {"query", "k", "recursion", "deadline_s"}
+        return Filters.of(**{name: getattr(self, name) for name in asked})
 
 
 class ReasonBody(RequestBody):

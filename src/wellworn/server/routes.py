@@ -25,7 +25,7 @@ from starlette.background import BackgroundTask
 
 from wellworn.core.citations import read_citation
 from wellworn.core.errors import Conflict, InvalidInput, NotFound, ServiceFailed, WellwornError
-from wellworn.core.locks import must_be_at_once
+from wellworn.core.locks import take_time
 from wellworn.core.values import Entry, Job, Link, Reasoning, Recall, Receipt
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.validate import (
@@ -73,8 +73,16 @@ _RANKING = BoundedSemaphore(2)
 @often_at_once
 def recall(call: Reader, body: bodies.RecallBody) -> Response:
     """The entries that answer the query best, each with the reasons for its place."""
-    computes = call.memory.engine.searcher.bundled and not must_be_at_once()  # others may wait for their embedder
-    with _RANKING if computes else nullcontext():
+    engine = call.memory.engine
+    if body.deadline_s is None:
+        again = engine.router.again(
+            body.query, scope=call.scope, k=body.k, filters=body.filters(), recursion=body.recursion
+        )
+        if again is not None:
+            call.access.id = again["id"]
+            return call.answer(again)
+    take_time()
+    with _RANKING if engine.searcher.bundled else nullcontext():  # others may wait for their embedder
         found = call.memory.recall(**body.given())
         call.access.id = found.id
         return call.answer(found)

@@ -17,12 +17,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
 from wellworn.core.lazy import cached_property, regex
-from wellworn.core.locks import Deadline, must_be_at_once, take_time
+from wellworn.core.locks import Deadline
 from wellworn.core.spans import span
 from wellworn.core.values import Recall, RecursionMode, Scope, altered
 from wellworn.ingest.validate import checked_fraction, checked_k, checked_query, checked_seconds, shown
@@ -189,13 +189,21 @@ class Router:
 
         With a deadline it runs on a thread of its own: whatever hangs, the caller gets what was found by then.
         """
-        work = partial(
-            self._in_time, query, scope=scope, k=k, filters=filters, recursion=recursion, deadline_s=deadline_s
-        )
-        found = work() if must_be_at_once() else None  # outside of a span: it may come to nothing
         with span("recall") as note:
-            found = work() if found is None else found
+            found = self._in_time(query, scope=scope, k=k, filters=filters, recursion=recursion, deadline_s=deadline_s)
             note(recall=found.id, hits=len(found.hits), searched=found.searched, route=found.route, cut=found.cut)
+        return found
+
+    def again(
+        self, query: str, *, scope: Scope, k: int, filters: Filters, recursion: str | None = None
+    ) -> dict[str, Any] | None:
+        """What `Searcher.again` has of the same recall without a deadline."""
+        if self._mode(query, scope, recursion) != "off":
+            return None
+        found = self._searcher.again(query, scope=scope, k=k, filters=filters)
+        if found is not None:
+            with span("recall") as note:
+                note(recall=found["id"], hits=len(found["hits"]), searched=found["searched"], route=found["route"])
         return found
 
     def _in_time(
@@ -203,7 +211,6 @@ class Router:
     ) -> Recall:
         if deadline_s is None:
             return self._recall(query, scope=scope, k=k, filters=filters, recursion=recursion)
-        take_time()
         deadline = Deadline(checked_seconds("deadline_s", deadline_s))
         work = partial(self._recall, checked_query(query), scope=scope, k=checked_k(k), filters=filters)
         found = deadline.answer(partial(work, recursion=None if recursion is None else checked_recursion(recursion)))
@@ -212,12 +219,16 @@ class Router:
         return altered(found, cut=True) if deadline.missed else found
 
     def _recall(self, query: str, *, scope: Scope, k: int, filters: Filters, recursion: str | None) -> Recall:
-        settings = self._recursion
-        mode = settings.mode if recursion is None or settings.mode == "off" else checked_recursion(recursion)
-        if mode != "off" and (mode == "always" or self._complexity(query, scope) >= settings.threshold):
-            take_time()
+        mode = self._mode(query, scope, recursion)
+        if mode != "off":
             return self.steps.recall(query, scope=scope, k=k, filters=filters, learns=mode == "on")
         return self._searcher.recall(query, scope=scope, k=k, filters=filters)
+
+    def _mode(self, query: str, scope: Scope, recursion: str | None) -> RecursionMode:
+        """How this question is searched: `off` is at once."""
+        settings = self._recursion
+        mode = settings.mode if recursion is None or settings.mode == "off" else checked_recursion(recursion)
+        return mode if mode != "on" or self._complexity(query, scope) >= settings.threshold else "off"
 
     def _complexity(self, query: str, scope: Scope) -> float:
         """Kept like an answer: what is forgotten is not in it."""
