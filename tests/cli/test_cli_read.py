@@ -164,6 +164,9 @@ def test_stored_control_characters_and_markup_do_not_act(cli: Cli) -> None:
         shown = cli.ok(*command).out
         assert "\x1b" not in shown
         assert "[bold]text[/bold]" in shown
+    cli.remember("evil \x1b[31mtwin")
+    refused = cli("show", "0")  # the error names both entries with their text
+    assert ("\\x1b[31mtwin" in refused.err, "\x1b" in refused.err) == (True, False)
 
 
 def test_a_missing_file_is_an_error_and_is_not_made(cli: Cli) -> None:

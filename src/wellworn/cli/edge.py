@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from wellworn.core.errors import InvalidInput, NotFound, WellwornError
+from wellworn.core.wellformed import visible
 
 FAILED = 1
 REFUSED = 2
@@ -51,7 +52,7 @@ def print_error(error: Exception, message: str = "", *, as_json: bool, complete:
     """One line, or `{"error": {"type", "message", "field", "remedy"}}`."""
     text = complete(" ".join((message or str(error)).split()))
     if not as_json:
-        print(f"wellworn: {text}", file=sys.stderr)
+        print(f"wellworn: {visible(text)}", file=sys.stderr)
         return
     details = {name: complete(getattr(error, name, None) or "") or None for name in ("field", "remedy")}
     print(json.dumps({"error": {"type": type(error).__name__, "message": text, **details}}), file=sys.stderr)
