@@ -115,6 +115,8 @@ def test_a_file_that_cannot_be_opened_is_reported_exported_and_rescued(filled: C
     path = Path(filled.db)
     path.write_bytes(b"no header at all" + path.read_bytes()[16:])
     assert filled("doctor", "--json").json["flaws"][0]["check"] == "pages"
+    told = filled("doctor")
+    assert ("wellworn doctor --repair" in told.out, told.err.endswith(" in what can be opened\n")) == (True, True)
     filled.ok("admin", "export", str(tmp_path / "out.jsonl"))
     rescued = filled.ok("doctor", "--repair")
     assert "Copied" in rescued.err

@@ -78,7 +78,7 @@ def doctor(target: Target, repair: Annotated[bool, flag("--repair", "Repair what
 
 def _answer_report(report: Report, target: Target) -> None:
     repair = pasteable("`wellworn doctor --repair`", target.options)
-    remedies = [(flaw, repair if flaw.repairable else "by hand") for flaw in report.flaws]
+    remedies = [(flaw, repair if flaw.repairable or flaw.check == "pages" else "by hand") for flaw in report.flaws]
     remedies += [(flaw, "repaired") for flaw in report.mended]
     rows = [(flaw.check, flaw.subject, flaw.problem, remedy) for flaw, remedy in remedies]
     target.answer(report, render.table(("check", "where", "problem", "remedy"), rows))

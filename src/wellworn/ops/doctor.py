@@ -70,7 +70,7 @@ class Report:
         return self.ok
 
     def __str__(self) -> str:
-        checked = ", ".join(counted(count, name) for name, count in self.checked.items())
+        checked = ", ".join(counted(count, name) for name, count in self.checked.items()) or "what can be opened"
         mended = f", {len(self.mended):,} mended" if self.mended else ""
         if self.ok:
             return f"no flaws in {checked}{mended}"
