@@ -528,6 +528,24 @@ def test_within_a_session_the_later_statement_wins(opened: OpenMemory, same_day:
     assert mem.verify().ok
 
 
+@pytest.mark.parametrize(
+    ("said", "ended"),
+    [
+        ("I go to the gym on Mondays. On Wednesdays I go swimming.", 0),
+        ("I don't eat meat. I eat fish on Fridays.", 0),
+        ("I live in Leeds. No wait, I live in Bradford.", 1),
+    ],
+)
+def test_what_is_said_in_one_turn_holds_together_unless_it_is_taken_back(
+    opened: OpenMemory, said: str, ended: int
+) -> None:
+    mem = opened()
+    for again in (False, True):
+        _talk(mem, "monday", *([] if again else [said]))
+        mem.reflect(scope=ADA, again=again)
+        assert sorted(entry.state for entry in _kept(mem)) == ["active"] * (2 - ended) + ["superseded"] * ended
+
+
 def test_back_and_forth_never_leads_in_a_ring(opened: OpenMemory) -> None:
     mem = opened()
     for month, town in enumerate(("Oslo", "Bergen", "Oslo", "Bergen"), start=1):

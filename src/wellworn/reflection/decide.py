@@ -7,12 +7,14 @@ leaves open is added, as long as rules do not find that it is there already. Els
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Literal
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import BudgetExceeded
 from wellworn.core.fence import escape
+from wellworn.core.lazy import regex
 from wellworn.core.values import Entry
 from wellworn.ingest.terms import terms
 from wellworn.models.port import Model, Request
@@ -69,6 +71,9 @@ _BY_ACTION: dict[ActionName, tuple[UpdateName, str]] = {
     "correct": ("correct", "was wrong"),
 }
 """What a model's wish leads to, and why."""
+_TAKES_BACK = regex(
+    r"(?:[^\W\d_][\w .'’-]{0,60}: )?\W*(?:no|nope|nah|wait|sorry|oops|actually|scratch|correction|nein|non)\b", re.I
+)
 
 
 def decide(proposals: Sequence[Proposal], model: Model | None, *, among_people: bool = False) -> list[UpdateDecision]:
@@ -81,7 +86,7 @@ def decide(proposals: Sequence[Proposal], model: Model | None, *, among_people: 
     ended: set[str] = set()
     for one in proposals:
         holding = [old for old in (*one.similar, *one.earlier) if old.id not in ended]
-        decided.append(_by_rules(one.candidate, holding, ends=model is None and not among_people))
+        decided.append(_by_rules(one, holding, ends=model is None and not among_people))
         ended.update(old.id for old in decided[-1].olds if decided[-1].action == "supersede")
     if model is None:
         return decided
@@ -100,8 +105,13 @@ def decide(proposals: Sequence[Proposal], model: Model | None, *, among_people: 
     return decided
 
 
-def _by_rules(new: Candidate, existing: Sequence[Entry], *, ends: bool) -> UpdateDecision:
-    """The strongest relation to any of the existing memories decides; a change ends all that it contradicts."""
+def _by_rules(one: Proposal, existing: Sequence[Entry], *, ends: bool) -> UpdateDecision:
+    """The strongest relation to any of the existing memories decides; a change ends all that it contradicts.
+
+    What is said in one turn holds together ("I swim on Mondays. On Fridays I climb."), unless it is taken back there.
+    """
+    new = one.candidate
+    kept = () if _TAKES_BACK.match(new.summary) else [old.id for old in one.earlier if {*old.turn_refs} & {*new.turns}]
     relations = [
         (compare(old.text, new.summary, speaker=new.speaker or old.speaker), old)
         for old in existing
@@ -109,6 +119,7 @@ def _by_rules(new: Candidate, existing: Sequence[Entry], *, ends: bool) -> Updat
     ]
     for kind, (action, why) in _BY_RELATION.items():
         olds = tuple(old for relation, old in relations if relation == kind)
+        olds = tuple(old for old in olds if old.id not in kept) if action == "supersede" else olds
         if olds and (ends or action != "supersede"):
             olds = olds if action == "supersede" else olds[:1]
             return UpdateDecision(candidate=new, action=action, olds=olds, text=new.summary, why=why)
