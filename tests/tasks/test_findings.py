@@ -96,6 +96,13 @@ def test_an_edit_by_a_command_is_no_part_of_a_recipe(edit: str) -> None:
     assert "pg_dump" in taught(dump)[0].advice
 
 
+@pytest.mark.parametrize("nothing", ["Ran 0 tests in 0.000s\n\nNO TESTS RAN", "no tests ran in 0.01s"])
+def test_a_check_that_checked_nothing_is_no_part_of_a_recipe(nothing: str) -> None:
+    refused = bash("pytest parsers", "bash: pytest: command not found", 127)
+    life = work(refused, bash("python -m unittest", nothing, 0), bash("make test", "3 passed in 0.1s", 0))
+    assert {call.args["command"] for item in taught(life) for call in item.pattern.calls} == {"make test"}
+
+
 @pytest.mark.parametrize(
     "command",
     ["git commit -m \"$(cat <<'EOF'\nMend the parser\nEOF\n)\"", "kubectl apply -f - <<EOF\nkind: Namespace\nEOF"],

@@ -100,8 +100,8 @@ def changes(step: Step) -> bool:
 
 
 def _did(step: Step) -> bool:
-    """Whether a call worked and belongs to the way: a command that only looked does not."""
-    return not step.failed and not (step.command and only_looks(step))
+    """Whether a call worked and belongs to the way: a command that only looked does not, nor a check that checked nothing."""
+    return not (step.failed or (step.belied and is_check(step)) or (step.command and only_looks(step)))
 
 
 def same_attempt(one: Step, other: Step) -> bool:
