@@ -272,6 +272,8 @@ def test_a_person_without_a_name_is_the_user() -> None:
 
 def test_kinds_and_bounds_of_time() -> None:
     ((likes,), _) = extract(dialogue(("user", "I prefer tea to coffee.")))
+    for said, kind in (("I'm really into jazz.", "preference"), ("I moved into a flat in Ghent.", "fact")):
+        assert [one.kind for one in extract(dialogue(("user", said)))[0]] == [kind]
     ((away,), _) = extract(dialogue(("user", "I will be in Berlin until Friday.")))
     assert likes.kind == "preference"
     assert away.valid_to is not None

@@ -41,7 +41,8 @@ _YES_OR_NO = regex(r"(?:yes|yeah|yep|yup|sure|no|nope|nah|of course|absolutely|d
 _KEPT = ("statement", "instruction")
 _NEGATED = regex(r"\b(?:not|no|never|without|stopped|quit)\b|n't\b", re.IGNORECASE)
 _PREFERENCE = regex(
-    r"\b(?:prefer|love|like|enjoy|hate|dislike|can't stand|favou?rite|rather|always|never|keen on|into|fond of)\w*\b"
+    r"\b(?:prefer|love|like|enjoy|hate|dislike|can't stand|favou?rite|rather|always|never|keen on|fond of)\w*\b"
+    r"|(?:\b(?:am|are|is|really|so|very|totally)|['’](?:m|re|s)) into\b"
 )
 _REASONS = {
     "request": "part of a task",
