@@ -217,3 +217,10 @@ def test_old_kinds_expire_and_a_person_is_erased(filled: Cli) -> None:
     assert signed["receipt"]["person"]["id"] == "ada"
     assert len(signed["signature"]) == 64
     assert filled.json("admin", "stats", "--user", "ada")["entries"] == 0
+
+
+def test_an_erasure_names_the_copies_that_a_restore_or_a_repair_has_kept(filled: Cli) -> None:
+    filled.ok("backup", "restore", filled.json("backup", "create")["made"]["path"], "--force")
+    told = filled.ok("admin", "erase", "--user", "ada", "--yes").err
+    assert f"{filled.db.name}.before-restore was kept" in told
+    assert "backups" not in told

@@ -372,6 +372,11 @@ def erase(target: Target, yes: options.Yes = False) -> None:
         with render.progress_bar("erasing"):
             signed = memory.admin.erase(scope=scope)
     target.answer(signed, render.pairs({**signed.receipt, "signature": signed.signature}))
+    file = Path(target.db)
+    copies = tuple(f"{file.name}.{ending}" for ending in ("before-restore", "damaged"))
+    for path in sorted(file.parent.iterdir()) if file.is_file() else ():
+        if path.name.startswith(copies):
+            target.say(f"{path} was kept by a restore or a repair and may still hold {whose}: delete it.")
 
 
 # -- backups -----------------------------------------------------------------------------------------------------
