@@ -108,7 +108,7 @@ def words(
     bm25 = np.zeros(len(bank) if few is None else len(few), dtype=np.float32)
     gains = counts
     if len(rows):
-        gains = _saturated(counts, bank.column("length", rows), profile)
+        gains = _saturated(counts, bank.length[rows], profile)
         gains *= np.array(idfs, dtype=np.float32).repeat(sizes)
         np.add.at(bm25, places, gains)  # term by term, as they lie
     parts = [slice(end - size, end) for size, end in zip(sizes, accumulate(sizes), strict=True)]
@@ -152,7 +152,7 @@ def _bounded(
     best = sum(idf if size else profile.absent_share * idf for idf, size in zip(idfs, sizes, strict=True))
 
     def gains(idf: float, where: Rows, often: Scores) -> Scores:
-        saturated = _saturated(often, bank.column("length", where), profile)
+        saturated = _saturated(often, bank.length[where], profile)
         return saturated * np.float32(idf / (best or 1.0))
 
     def frequent(asked: Rows) -> Scores:
@@ -185,7 +185,7 @@ def _add_related(
     if not len(rows):
         return
     of_each = np.split(np.arange(len(rows)), [*accumulate(sizes)])
-    gains = np.float32(profile.related_share) * _saturated(counts, bank.column("length", rows), profile)
+    gains = np.float32(profile.related_share) * _saturated(counts, bank.length[rows], profile)
     for term, (idf, own) in zip(question.terms, having, strict=True):
         for_term = np.zeros(len(bm25), dtype=np.float32)
         for other in question.related.get(term, ()):
@@ -308,7 +308,7 @@ class LazyMeaning:
             self._plain(every)
             plain = self._cosines
             around = near * (plain[before] + plain[after]) + far * (plain[before2] + plain[after2])
-            blended: Scores = ((plain[rows] + around) / self._bank.column("blend_norm", rows)).astype(np.float32)
+            blended: Scores = ((plain[rows] + around) / self._bank.blend_norm[rows]).astype(np.float32)
             return blended
         self._bank.vectors(every[every >= 0])  # fetched at once
         blend = self._bank.vectors(rows)

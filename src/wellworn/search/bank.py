@@ -18,7 +18,7 @@ import numpy.typing as npt
 from wellworn.core.clock import to_micros
 from wellworn.core.values import KINDS
 from wellworn.ingest.terms import Trait
-from wellworn.search.filters import Filters
+from wellworn.search.filters import NO_FILTERS, Filters
 from wellworn.search.partition import EPISODE, NONE, PRUNED, SUPERSEDED, PartitionIndex
 from wellworn.store.port import Selection, Store
 
@@ -38,7 +38,8 @@ def distinct(*rows: Rows) -> Rows:
 
 
 class Bank:
-    """Partition indexes in order of specificity. `starts[i]` is the first row of partition i."""
+    """Partition indexes in order of specificity. `starts[i]` is the first row of partition i. Every column of the indexes is an
+    attribute here, too."""
 
     def __init__(self, partitions: Sequence[PartitionIndex]) -> None:
         self.partitions = list(partitions)
@@ -49,7 +50,6 @@ class Bank:
         self.filled = pairs or [(one, 0) for one in self.partitions[:1]]
         """The partitions that have rows, each with its first; one at least where there is any."""
         self._only = self.filled[0][0] if len(self.filled) == 1 else None
-        self._columns: dict[str, npt.NDArray[Any]] = {}
         self._vectors: dict[int, dict[int, Vector]] = {}
         """By partition and row, as far as they were fetched."""
         self.dead = np.array([row + start for one, start in pairs for row in one.dead], dtype=np.intp)
@@ -59,23 +59,29 @@ class Bank:
         """Whether any row has a neighbour."""
         self.in_threads = any(one.in_threads for one, _ in self.filled)
         """Whether any row is of a thread."""
+        self.all_valid_from = max((one.all_valid_from for one in self.partitions), default=0)
+        self._stating: dict[bool, Mask | None] = {}
 
     def __len__(self) -> int:
         return self._length
 
+    def __getattr__(self, column: str) -> npt.NDArray[Any]:
+        """Called once: what it sets is found without it."""
+        if column.startswith("_"):
+            raise AttributeError(column)
+        parts = [getattr(one, column) for one, _ in self.filled]
+        values: npt.NDArray[Any] = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        setattr(self, column, values)
+        return values
+
     def column(self, name: str, rows: Rows | slice) -> npt.NDArray[Any]:
         """Values of a column for some rows."""
-        if self._only is not None:
-            values: npt.NDArray[Any] = getattr(self._only, name)[rows]
-            return values
-        whole = self._columns.get(name)
-        if whole is None:
-            whole = self._columns[name] = np.concatenate([getattr(one, name) for one, _ in self.filled])
-        return whole[rows]
+        values: npt.NDArray[Any] = getattr(self, name)[rows]
+        return values
 
     def has_trait(self, traits: int, rows: Rows | slice) -> Mask:
         """Which of these rows have one of these traits."""
-        has: Mask = (self.column("traits", rows) & np.uint8(traits)) != 0
+        has: Mask = (self.traits[rows] & np.uint8(traits)) != 0
         return has
 
     def vectors(self, rows: Rows) -> Vector:
@@ -115,7 +121,7 @@ class Bank:
         """Row numbers in the store of some rows, and the counts of their last changes."""
         if not len(rows):
             return [], []
-        return self.column("no", rows).tolist(), self.column("seq", rows).tolist()
+        return self.no[rows].tolist(), self.seq[rows].tolist()
 
     def live(self, moment: datetime, *, outdated: bool = False) -> Mask | None:
         """Rows valid at a moment, and turns that were outdated by then; None when that is all that are not dead.
@@ -123,7 +129,7 @@ class Bank:
         `outdated` adds whatever was valid once.
         """
         micros = to_micros(moment)
-        if all(partition.all_valid_at(micros) for partition in self.partitions):
+        if micros >= self.all_valid_from:
             return None
         return np.concatenate([_live(one, micros, outdated=outdated) for one in self.partitions])
 
@@ -131,14 +137,14 @@ class Bank:
         """When a row begins or ceases to be valid after a moment, in microseconds; `NONE` when none does."""
         micros, later = to_micros(moment), NONE
         for one in self.partitions:
-            if not one.all_valid_at(micros):
+            if micros < one.all_valid_from:
                 for ends in (one.valid_from, one.valid_to):
                     later = min(later, int(ends.min(initial=NONE, where=ends > micros)))
         return later
 
     def wanted(self, filters: Filters, store: Store, layers: Sequence[str]) -> Mask | None:
         """Rows that pass the filters; None when there is no filter. `layers` are those of the partitions."""
-        if not self.partitions or not filters.narrow:
+        if not self.partitions or filters is NO_FILTERS or not filters.narrow:
             return None
         masks = [
             _wanted(partition, filters, store)
@@ -152,12 +158,14 @@ class Bank:
     def stating(self, *, asks_assistant: bool = False) -> Mask | None:
         """Rows that state something: turns that only ask or react are no hits; None when all rows do. An assistant suggests
         by asking too: "How about Rome?"."""
-        masks = [
-            one.answer(f"stating {asks_assistant}", partial(_stating, one, asks_assistant)) for one, _ in self.filled
-        ]
-        if all(mask.all() for mask in masks):
-            return None
-        return masks[0] if len(masks) == 1 else np.concatenate(masks)
+        if asks_assistant not in self._stating:
+            parts = [
+                one.answer(f"stating {asks_assistant}", partial(_stating, one, asks_assistant))
+                for one, _ in self.filled
+            ]
+            mask = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype=bool), *parts])
+            self._stating[asks_assistant] = None if mask.all() else mask
+        return self._stating[asks_assistant]
 
     def newest(self, moment: datetime) -> Rows:
         """Rows that begin their thread or have none and are valid at a moment, in any state; newest first.
@@ -167,7 +175,7 @@ class Bank:
         micros = to_micros(moment)
         firsts = [_valid(partition, micros) & (partition.position <= 0) for partition in self.partitions]
         rows = np.flatnonzero(np.concatenate([np.zeros(0, dtype=bool), *firsts]))
-        return rows[np.lexsort((self.column("no", rows), self.column("at", rows)))[::-1]] if len(rows) else rows
+        return rows[np.lexsort((self.no[rows], self.at[rows]))[::-1]] if len(rows) else rows
 
 
 def _valid(partition: PartitionIndex, micros: int) -> Mask:

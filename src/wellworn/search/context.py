@@ -54,6 +54,7 @@ class SearchContext:
     """A query on its bounds, with its view."""
 
     bounds: Bounds
+    bank: Bank
     query: str
     """What is asked, scrubbed."""
     view: View
@@ -68,10 +69,6 @@ class SearchContext:
     """Whether its vectors are the bundled ones."""
     embed: Embed | None
     """The vector of another query, which may be slow; None where there is no embedder."""
-
-    @property
-    def bank(self) -> Bank:
-        return self.bounds.bank
 
     def about(self, query: str, vector: Vector | None, check: Check) -> tuple[Ranked, SearchContext]:
         """The ranking for another query and its vector, and its context; `check` may stop it on the way."""
@@ -115,7 +112,7 @@ class SearchContext:
         if not profile.link_share:
             return ranked
         best = ranked.take(ranked.order[: profile.link_sources])
-        nos = self.bank.column("no", best.rows).tolist()
+        nos = self.bank.no[best.rows].tolist()
         lifts = _lifts(self.store.edges(nos), dict(zip(nos, best.scores.tolist(), strict=True)))
         if not lifts:
             return ranked

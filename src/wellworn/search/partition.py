@@ -224,10 +224,6 @@ class PartitionIndex:
         return bool(self._tails)
 
     @property
-    def vectors(self) -> Vector:
-        return self._vectors[: self._size]
-
-    @property
     def nbytes(self) -> int:
         """About how much memory the rows take."""
         held = index_bytes(self._size, self.width if self.fetch is None else 0)
@@ -282,7 +278,7 @@ class PartitionIndex:
     def leave_vectors(self, fetch: Callable[[Sequence[int]], Mapping[int, Vector]]) -> None:
         """Hold vectors no longer: they are read where they are needed."""
         self.fetch = fetch
-        self._vectors = np.zeros((0, self.width), dtype=np.float32)
+        self.vectors = self._vectors = np.zeros((0, self.width), dtype=np.float32)
 
     def leave_words(self, postings: Postings) -> None:
         """Hold words no longer: these postings ask for them."""
@@ -316,10 +312,6 @@ class PartitionIndex:
             found = find()
             self._answers.put(what, found)
         return found
-
-    def all_valid_at(self, moment: int) -> bool:
-        """Whether every row that is not dead is neither pruned nor outside its time at this moment, as is usual."""
-        return self._always_valid and moment >= self._latest_start
 
     # -- keeping current -----------------------------------------------------------------------------------------
 
@@ -553,6 +545,8 @@ class PartitionIndex:
         """Views of the filled part of each column, and what is true of all rows."""
         for name, column in self._columns.items():
             setattr(self, name, column[: self._size])
+        self.vectors = self._vectors[: self._size]
         self.newest = int(self.at.max(initial=OLDEST, where=self.alive))
-        self._latest_start = int(self.valid_from.max(initial=0))
-        self._always_valid = bool((self.valid_to == NONE).all() and not (self.state == PRUNED).any())
+        always_valid = (self.valid_to == NONE).all() and not (self.state == PRUNED).any()
+        self.all_valid_from = int(self.valid_from.max(initial=0)) if always_valid else NONE
+        """From when on every row that is not dead is neither pruned nor outside its time, as is usual; `NONE`: never."""

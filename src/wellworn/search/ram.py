@@ -96,6 +96,8 @@ class Held:
     def __init__(self, partition: Partition, index: PartitionIndex) -> None:
         self.partition = partition
         self.index = index
+        self.bank: Bank | None = None
+        """Of this index alone, while it stays as it is."""
         self._condition = threading.Condition()
         self._readers = 0
         self._writing = False
@@ -130,6 +132,15 @@ class Held:
                 self._condition.notify_all()
 
 
+def _bank_of(held: Sequence[Held]) -> Bank:
+    """Of one partition it is made once; of several, as their columns are joined in it, and if vectors are fetched, each time."""
+    if len(held) != 1 or held[0].index.fetch is not None:
+        return Bank([one.index for one in held])
+    if held[0].bank is None:
+        held[0].bank = Bank([held[0].index])
+    return held[0].bank
+
+
 class Ram:
     """The indexes of a store's partitions in this process."""
 
@@ -155,6 +166,8 @@ class Ram:
         """What recalls found lately, for when the same is asked again; each says what it rests on."""
         self.asked: LruCache[Hashable, Any] = LruCache(MOST_ASKED)
         """What else is known of what was asked lately: how questions score, and what answers in a scope rest on."""
+        self._heads: LruCache[tuple[Partition, ...], tuple[Hashable, list[Head | None]]] = LruCache(MOST_ASKED)
+        """Of what was asked lately, and the store's moment then."""
         self._files = IndexFiles(store)
         self._engine = engine
         self._pid = os.getpid()
@@ -176,14 +189,14 @@ class Ram:
         return head is not None and head.seq <= most
 
     @contextmanager
-    def bank(self, partitions: Sequence[Partition]) -> Iterator[tuple[Bank, list[Partition]]]:
-        """The partitions that exist, as of now, with their names; nobody changes them meanwhile.
+    def bank(self, partitions: Sequence[Partition], moment: Hashable = None) -> Iterator[tuple[Bank, list[Partition]]]:
+        """The partitions that exist, as of now, with their names; nobody changes them meanwhile. With the store's `moment`
+        their heads are read only if anything was written.
 
         Of a call with a deadline, those that are not read by then are missing; reading them goes on.
         """
         self._begin_anew_after_fork()
-        heads = self._store.heads(partitions)
-        self._drop_replaced(partitions, heads)
+        heads = self._heads_at(moment, partitions)
         present = [(partition, head) for partition, head in zip(partitions, heads, strict=True) if head is not None]
         if (until := deadline()) is None:
             held = [self._current(partition, head) for partition, head in present]
@@ -202,10 +215,19 @@ class Ram:
             for one in sorted(held, key=lambda h: h.index.partition_no):
                 one.begin()
                 reading.append(one)
-            yield Bank([one.index for one in held]), [one.partition for one in held]
+            yield _bank_of(held), [one.partition for one in held]
         finally:
             for one in reversed(reading):
                 one.end()
+
+    def _heads_at(self, moment: Hashable, partitions: Sequence[Partition]) -> list[Head | None]:
+        names = tuple(partitions)
+        known = self._heads.get(names)
+        if known is None or moment is None or known[0] != moment:
+            known = moment, self._store.heads(partitions)
+            self._heads.put(names, known)
+            self._drop_replaced(partitions, known[1])
+        return known[1]
 
     def _if_current(self, head: Head) -> Held | None:
         held = self._held.get(head.partition_no)
@@ -245,7 +267,7 @@ class Ram:
         self._numbers[partition] = held.index.partition_no
 
     def _update(self, held: Held) -> None:
-        index = held.index
+        index, held.bank = held.index, None
         if not len(index):
             index = PartitionIndex(index.partition_no, self._width(), self._weights)
             index = self._files.load(held.partition, index)
