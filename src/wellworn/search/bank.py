@@ -59,6 +59,8 @@ class Bank:
         """Whether any row has a neighbour."""
         self.in_threads = any(one.in_threads for one, _ in self.filled)
         """Whether any row is of a thread."""
+        self.linked = any(one.linked for one, _ in self.filled)
+        """Whether links made by hand may touch any row."""
         self.all_valid_from = max((one.all_valid_from for one in self.partitions), default=0)
         self._stating: dict[bool, Mask | None] = {}
 

@@ -109,7 +109,7 @@ class SearchContext:
     def with_linked(self, ranked: Ranked) -> Ranked:
         """Candidates that hand-made links bring in, lifted to a share of the score they are linked to."""
         profile = self.bounds.profile
-        if not profile.link_share:
+        if not profile.link_share or not self.bank.linked:
             return ranked
         best = ranked.take(ranked.order[: profile.link_sources])
         nos = self.bank.no[best.rows].tolist()

@@ -156,6 +156,8 @@ class PartitionIndex:
         """Whether the postings are here; else the store is asked."""
         self._few = few_of(0)
         self.neighbour_weights = neighbour_weights
+        self.linked = True
+        """Whether links made by hand may touch any row."""
         self.threaded = False
         """Whether any row has a neighbour."""
         self._size = 0
@@ -337,7 +339,7 @@ class PartitionIndex:
         relink = self._append(fresh) if fresh else False
         if relink or gone:
             self._link_threads()
-        self.known_seq = delta.seq
+        self.known_seq, self.linked = delta.seq, delta.linked
         self.unsaved += len(delta.rows)
         self._show()
         if compact and len(self.dead) > max(64, self._size // 4):
