@@ -96,13 +96,11 @@ def words(
     total = bank.size if live is None else int(np.count_nonzero(live))
     rows, counts, sizes, held_by, products = _rows_with(bank, question.terms, live, passing, vector, least)
     idfs = [math.log(1 + max(0.5, total - held + 0.5) / (held + 0.5)) for held in held_by]
-    large = len(rows) > MOST_POSTINGS and any(one.signed or one.elsewhere for one, _ in bank.filled)
-    if large and not bank.threaded and not any(partition.speakers for partition, _ in bank.filled):
+    if len(rows) > MOST_POSTINGS and bank.inexact and not bank.threaded and not bank.speakers:
         return _bounded(bank, profile, rows, counts, sizes, idfs)
-    speakers = [partition.speakers for partition in bank.partitions if partition.speakers]
     few, places = None, rows
-    held = all(partition.words_held for partition, _ in bank.filled)
-    if not held and not bank.threaded and not speakers and 0 < FEW_OF * len(rows) < len(bank):
+    held = bank.words_held
+    if not held and not bank.threaded and not bank.speakers and 0 < FEW_OF * len(rows) < len(bank):
         few = distinct(rows)
         places = few.searchsorted(rows)
     bm25 = np.zeros(len(bank) if few is None else len(few), dtype=np.float32)
@@ -121,7 +119,7 @@ def words(
     for term, having, part, (idf, own) in zip(question.terms, held_by, parts, of_terms, strict=True):
         attainable = idf if having else profile.absent_share * idf
         best += attainable
-        if any(signed64(term) in names for names in speakers):
+        if bank.speakers and any(signed64(term) in names for names in bank.speakers):
             of_names = np.zeros(len(bank), dtype=np.float32) if of_names is None else of_names
             of_names[own] += gains[part]
         else:

@@ -59,6 +59,10 @@ class Bank:
         """Whether any row has a neighbour."""
         self.in_threads = any(one.in_threads for one, _ in self.filled)
         """Whether any row is of a thread."""
+        self.speakers = [one.speakers for one in self.partitions if one.speakers]
+        self.words_held = all(one.words_held for one, _ in self.filled)
+        self.inexact = any(one.signed or one.elsewhere or one.fetch for one, _ in self.filled)
+        """Whether the nearest rows of a partition are found by signs, or outside."""
         self.linked = any(one.linked for one, _ in self.filled)
         """Whether links made by hand may touch any row."""
         self.all_valid_from = max((one.all_valid_from for one in self.partitions), default=0)

@@ -196,7 +196,7 @@ def _near(bounds: Bounds, vector: Vector, *, worded: bool) -> Rows | None:
     None: look at all of them.
     """
     bank, found, eligible = bounds.bank, [np.empty(0, dtype=np.intp)], bounds.eligible
-    if not any(partition.signed or partition.elsewhere or partition.fetch for partition, _ in bank.filled):
+    if not bank.inexact:
         return None
     for partition, start in bank.filled:
         if worded and not partition.words_held:

@@ -111,9 +111,9 @@ def factors(view: View) -> Ranked:
 
 def _speaker(view: View) -> Column:
     """1 when the query names the speaker."""
-    if not any(partition.speakers for partition, _ in view.bank.filled):
+    if not view.bank.speakers:
         return np.zeros(len(view.rows), dtype=np.float32)
-    names = np.array(view.question.names, dtype=np.int64)
+    names = np.array(view.question.terms, dtype=np.uint64).view(np.int64)
     named: Column = (view.bank.speaker[view.rows][:, None] == names).any(axis=1).astype(np.float32)
     return named
 
@@ -259,7 +259,7 @@ def features(
     newer, longer = (_share_below(column[rows], relevance) for column in (bank.at, bank.chars))
     habit = None
     if past is not None:
-        habit = past.habits({name: getattr(bank, name)[rows].tolist() for name in ("tags", *SHARED)})
+        habit = past.habits([*zip(*(getattr(bank, name)[rows].tolist() for name in ("tags", *SHARED)), strict=True)])
     columns = (month, day, plain[rows], before, after, _coverage(view, *beside), view.meaning[rows], when)
     found = np.empty((len(rows), len(FEATURES)))
     own = (helped, newer, longer, nothing if habit is None else habit)
