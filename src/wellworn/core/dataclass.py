@@ -8,6 +8,7 @@ coding agent loads a hundred classes. These methods are closures instead. `field
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,6 +44,15 @@ def filled(cls: type[T], /, **fields: Any) -> T:  # any field of it
     """
     made = object.__new__(cls)
     made.__dict__.update(fields)
+    return made
+
+
+def filled_each(cls: type[T], rows: Iterable[Mapping[str, Any]]) -> list[T]:
+    """`filled` for each of these."""
+    made = []
+    for fields in rows:
+        made.append(one := object.__new__(cls))
+        one.__dict__.update(fields)
     return made
 
 

@@ -200,8 +200,8 @@ def _rows_with(
     have it at all; and the cosines that were told with them."""
     parts, told = [], list[tuple[Rows, Scores]]()
     for partition, start in bank.filled:
-        end = start + len(partition)
-        allowed = partition.alive if passing is None else passing[start:end]
+        alive = partition.alive
+        allowed = alive if passing is None else passing[start : start + len(alive)]
         parts.append(found := partition.postings.find_all(terms, allowed, vector, least))
         if found.products is not None and vector is not None and len(found.products[0]):
             order = found.products[0].argsort()

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 import numpy as np
 
 from wellworn.core.clock import to_micros
-from wellworn.core.dataclass import dataclass
-from wellworn.core.values import Entry, Layer, filled
+from wellworn.core.values import Entry, Layer
 from wellworn.ingest.terms import Question, read_question
 from wellworn.search.arms import FewScores, LazyMeaning, LazyWords, Lexical, Scores, meaning, words
 from wellworn.search.bank import Bank, Mask, Rows, Vector, distinct
@@ -29,8 +29,7 @@ Check = Callable[[], None]
 Embed = Callable[[str], Vector | None]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Bounds:
+class Bounds(NamedTuple):
     """What a search may see, and how it scores."""
 
     bank: Bank
@@ -49,8 +48,7 @@ class Bounds:
         return self.bank.size if self.eligible is None else int(np.count_nonzero(self.eligible))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SearchContext:
+class SearchContext(NamedTuple):
     """A query on its bounds, with its view."""
 
     bounds: Bounds
@@ -73,7 +71,7 @@ class SearchContext:
     def about(self, query: str, vector: Vector | None, check: Check) -> tuple[Ranked, SearchContext]:
         """The ranking for another query and its vector, and its context; `check` may stop it on the way."""
         view = view_of(self.bounds, self.scrub(query), vector, check)
-        return factors(view), replace(self, query=query, view=view)
+        return factors(view), self._replace(query=query, view=view)
 
     def on_layer(self, rows: Rows, layer: Layer | None) -> Mask:
         """Which of these rows are on a layer; all when none is named."""
@@ -155,8 +153,7 @@ def view_of(bounds: Bounds, query: str, vector: Vector | None, check: Check | No
         scores = _base(bounds, question, near, lexical, blended, similarity)
         rows = np.sort(near[highest(scores, min(bounds.candidates, len(near)))]) if len(near) else near
     newest = max(partition.newest for partition in bank.partitions)
-    return filled(
-        View,
+    return View(
         bank=bank,
         rows=rows,
         question=question,

@@ -13,12 +13,12 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from wellworn.core.clock import Clock, NewId, aware, to_micros
-from wellworn.core.dataclass import dataclass
+from wellworn.core.dataclass import dataclass, filled_each
 from wellworn.core.errors import EmbeddingFailed, InvalidInput
 from wellworn.core.locks import deadline, take_time
 from wellworn.core.values import KINDS, Cost, Entry, Factor, Hit, Partition, Recall, Scope, altered, filled
@@ -99,8 +99,7 @@ class _Ask:
     """The store's when it was asked; see `Store.moment`."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Found:
+class _Found(NamedTuple):
     """What a recall found, and what that rests on: while it stands, the same recall would find the same."""
 
     nos: list[int]
@@ -117,8 +116,7 @@ class _Found:
     """In microseconds: then an entry begins or ceases to be valid."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Seen:
+class _Seen(NamedTuple):
     """The candidates of one recall as learning sees them."""
 
     rows: Rows
@@ -175,7 +173,8 @@ class Searcher:
         home = scope.home()  # a scope without a layer sees nothing: better an error than silence
         query, until, recall_id, embedded = self.scrubbed(query, home), deadline(), self._new_id(), 0
         how = "" if filters is NO_FILTERS else repr(filters)
-        same = (query, scope, k, how, self._profile.name, id(self._learner))
+        seen = tuple(scope.partitions())
+        same = (query, seen, k, how, self._profile.name, id(self._learner))
         found = self._found_before(same, scope, recall_id) if refine is None else None
         if found is None:
             take_time()
@@ -215,8 +214,7 @@ class Searcher:
         if filters.min_confidence is not None and sure is not None and sure < filters.min_confidence:
             ranked = ranked.take([])
         nos, seqs = bank.named(ranked.rows)
-        return filled(
-            _Found,
+        return _Found(
             nos=nos,
             seqs=seqs,
             reasons=_reasons_of(ranked),
@@ -295,8 +293,7 @@ class Searcher:
             moment = min(then, now)
         live = bank.live(now, outdated=moment < now or read_question(ask.query).about_past)
         wanted = bank.wanted(ask.filters, self._store, [partition.layer for partition in partitions])
-        return filled(
-            Bounds,
+        return Bounds(
             bank=bank,
             profile=self._profile,
             live=live,
@@ -312,8 +309,7 @@ class Searcher:
 
         began = time.perf_counter()
         view = view_of(bounds, ask.query, ask.vector)
-        return filled(
-            SearchContext,
+        return SearchContext(
             bounds=bounds,
             bank=bounds.bank,
             query=ask.query,
@@ -335,7 +331,7 @@ class Searcher:
         past = serving.past
         repeated, in_vain = ({}, {}) if past is None else past.values(view.question.terms)
         found = features(view, ranked, base, past, repeated)
-        seen = filled(_Seen, rows=ranked.rows, base=base, features=found, serving=serving)
+        seen = _Seen(rows=ranked.rows, base=base, features=found, serving=serving)
         if serving.ranker is not None:
             ranked = ranked.with_factor("learned", serving.ranker.correction(base, found), 1.0)
         if in_vain and serving.outcomes:  # nothing helped when this was asked before: make room for others
@@ -420,13 +416,13 @@ class Searcher:
     ) -> list[Hit]:
         """The rows as entries, each with the reasons for its place; rows just removed are left out."""
         entries = self.ram.entries.read(nos, seqs)
-        hits = []
+        hits: list[dict[str, Any]] = []
         for no, (score, parts) in zip(nos, reasons, strict=True):
             if no in entries:
                 entry = entries[no]
                 outdated = entry.valid_to is not None and entry.valid_to <= moment
-                hits.append(filled(Hit, entry=entry, score=score, explanation=parts, outdated=outdated))
-        return hits
+                hits.append({"entry": entry, "score": score, "explanation": parts, "outdated": outdated})
+        return filled_each(Hit, hits)
 
     # -- side roads ----------------------------------------------------------------------------------------------
 
@@ -517,13 +513,10 @@ class Searcher:
 
 def _reasons_of(ranked: Ranked) -> list[_Reasons]:
     """Of each row its score, and every factor of it."""
-    named = [*zip(ranked.names, ranked.weights.tolist(), strict=True)]
-    found = []
+    named, found = [*zip(ranked.names, ranked.weights.tolist(), strict=True)], []
     for values in ranked.values.tolist():
-        parts = []
-        for (name, weight), value in zip(named, values, strict=True):
-            parts.append(part := object.__new__(Factor))  # as `filled`, in two thirds of its time
-            part.__dict__.update(name=name, value=value, weight=weight)
+        of = zip(named, values, strict=True)
+        parts = filled_each(Factor, [{"name": name, "value": value, "weight": weight} for (name, weight), value in of])
         found.append((sum([part.value * part.weight for part in parts]), tuple(parts)))
     return found
 

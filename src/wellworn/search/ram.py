@@ -10,14 +10,15 @@ import copy
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wellworn.core.cache import LruCache
+from wellworn.core.dataclass import filled_each
 from wellworn.core.locks import ForkLock, deadline
-from wellworn.core.values import Entry, Partition, altered
+from wellworn.core.values import Entry, Partition
 from wellworn.models.port import Embedder, check_served
 from wellworn.search.bank import Bank
 from wellworn.search.mapped import IndexFiles
@@ -53,11 +54,13 @@ class EntryCache:
         out. The caller may change their lists."""
         forgettings, counts = self._forgettings, dict(zip(nos, seqs, strict=True))
         held = self._held.get_many(nos)
-        found = {no: _own_copy(entry) for no, (seq, entry) in held.items() if counts[no] == seq}
+        known = {no: entry for no, (seq, entry) in held.items() if counts[no] == seq}
+        found = dict(zip(known, _own_copies(known.values()), strict=True))
         missing = [no for no in nos if no not in found]
         if missing:
             read = self._store.read(missing)
-            self._held.put_many({no: (counts[no], _own_copy(entry)) for no, entry in read.items()})
+            copies = zip(read, _own_copies(read.values()), strict=True)
+            self._held.put_many({no: (counts[no], entry) for no, entry in copies})
             if self._forgettings != forgettings:  # one of them may be among what was forgotten meanwhile
                 self.drop(missing)
             found.update(read)
@@ -85,9 +88,19 @@ def _entry_size(held: tuple[int, Entry]) -> int:
     return max(SMALLEST_ENTRY, 2 * len(held[1].text) + 2 * len(held[1].evidence))
 
 
-def _own_copy(entry: Entry) -> Entry:
-    metadata = copy.deepcopy(entry.metadata) if entry.metadata else {}
-    return altered(entry, tags=[*entry.tags], turn_refs=[*entry.turn_refs], metadata=metadata)
+def _own_copies(entries: Collection[Entry]) -> list[Entry]:
+    return filled_each(
+        Entry,
+        [
+            {
+                **entry.__dict__,
+                "tags": [*entry.tags],
+                "turn_refs": [*entry.turn_refs],
+                "metadata": copy.deepcopy(entry.metadata) if entry.metadata else {},
+            }
+            for entry in entries
+        ],
+    )
 
 
 class Held:

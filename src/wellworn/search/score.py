@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -74,8 +75,7 @@ class Ranked:
         return filled(Ranked, rows=self.rows, names=[*self.names, name], weights=weights, values=grown)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class View:
+class View(NamedTuple):
     """What factors and features are computed from: one query over a bank, with its candidates."""
 
     bank: Bank
@@ -93,7 +93,7 @@ class View:
 
     def of_rows(self, rows: Rows) -> View:
         """The same view with other candidates."""
-        return self if rows is self.rows else filled(View, **{**self.__dict__, "rows": rows})
+        return self if rows is self.rows else self._replace(rows=rows)
 
 
 # -- factors ---------------------------------------------------------------------------------------------------------
