@@ -178,8 +178,8 @@ class Learner:
         if recall is None or not may_see(recall.partition):
             raise NotFound("recall", recall_id, "outcomes are told of recalls made with learning on or observing")
         with self._store.transact(tenant=recall.partition.tenant) as tx:
-            written = self.log.write(tx)
-            recall = records.logged_recall(tx, recall_id)
+            written, committed = self.log.write(tx)
+            recall = written.get(recall_id) or records.logged_recall(tx, recall_id)
             if recall is None:  # forgotten meanwhile
                 raise NotFound("recall", recall_id)
             rows = outcome.rows(recall)
@@ -197,7 +197,7 @@ class Learner:
                     tx.update(judged(entry, outcome.value["success"], now, lowest=lowest), change=None)
             if counts and outcome.kind in TEACHES and self.mode != "off" and recall.profile == self.profile:
                 taught = self._learn(tx, recall, cited, now)
-        written()
+        committed()
         if taught is not None:
             before, after = taught
             if before.past is not None:  # else, or if another process came in between, it is read again

@@ -77,8 +77,8 @@ class LearningLog:
             pending = self._pending.get(recall_id)
         return pending or logged_recall(self.store, recall_id)
 
-    def write(self, tx: Tx) -> Callable[[], None]:
-        """Write everything pending in a transaction; call the result once that is committed.
+    def write(self, tx: Tx) -> tuple[dict[str, LoggedRecall], Callable[[], None]]:
+        """Write everything pending in a transaction. Returns what is written, by id, and what to call once that is committed.
 
         A recall must not bring back what was forgotten meanwhile. Recalls of a partition that is gone are not written,
         and recalls that showed an entry that is gone lose their query.
@@ -86,16 +86,17 @@ class LearningLog:
         with self._lock:
             recalls = [one for one in self._pending.values() if tx.tenant in (None, one.partition.tenant)]
             new = {*self._of_new}
+        written: dict[str, LoggedRecall] = {}
         if recalls:
             partitions = list({recall.partition for recall in recalls})
             there = {one for one, head in zip(partitions, tx.heads(partitions), strict=True) if head is not None}
             alive = tx.alive([*{no for one in recalls for no in one.nos[: one.shown]}])
-            written = [
-                recall if alive.issuperset(recall.nos[: recall.shown]) else replace(recall, query="")
+            written = {
+                recall.id: recall if alive.issuperset(recall.nos[: recall.shown]) else replace(recall, query="")
                 for recall in recalls
                 if recall.partition in there or recall.id in new
-            ]
-            add_recalls(tx, written)
+            }
+            add_recalls(tx, [*written.values()])
 
         def committed() -> None:
             with self._lock:
@@ -103,7 +104,7 @@ class LearningLog:
                     self._of_new.discard(recall.id)
                     self._pending.pop(recall.id, None)
 
-        return committed
+        return written, committed
 
     def forget(self, nos: Iterable[int]) -> None:
         """Remove the query of every pending recall that showed one of these rows, which are gone."""
@@ -122,7 +123,7 @@ class LearningLog:
         try:
             for tenant in tenants:
                 with self.store.transact(tenant=tenant) as tx:
-                    committed = self.write(tx)
+                    _, committed = self.write(tx)
                 committed()
             self.failed = False
         except WellwornError as error:

@@ -97,7 +97,7 @@ class StaticModel:
         self.words = WordTokens(tokenizer_file)
 
     def token_ids(self, texts: Sequence[str]) -> Iterator[list[int]]:
-        texts = [well_formed(text) for text in texts]
+        texts = [text if text.isascii() else well_formed(text) for text in texts]
         found = [self.words.ids(text) for text in texts]
         others = [text for text, ids in zip(texts, found, strict=True) if ids is None]
         if len(others) > 1:

@@ -128,8 +128,8 @@ def view_of(bounds: Bounds, query: str, vector: Vector | None, check: Check | No
     """Both arms over the bank, and its best rows as candidates; between the arms `check` may stop it."""
     bank, profile = bounds.bank, bounds.profile
     question = read_question(query)
-    nothing = np.zeros(len(bank), dtype=np.float32)
     worded = "terms" in profile.weights or bounds.learns
+    nothing = np.zeros(0 if worded and vector is not None else len(bank), dtype=np.float32)
     near = None if vector is None else _near(bounds, vector, worded=worded)
     if check is not None:
         check()
@@ -176,10 +176,9 @@ def _base(
 ) -> Scores:
     """The sum of what every row has, of some rows or of all."""
     bank, weights = bounds.bank, bounds.profile.weights
-    base = np.zeros(len(bank) if isinstance(rows, slice) else len(rows), dtype=np.float32)
-    for name, arm in (("terms", lexical.score), ("meaning", blended), ("similarity", similarity)):
-        if name in weights:
-            base += np.float32(weights[name]) * arm[rows]
+    arms = (("terms", lexical.score), ("meaning", blended), ("similarity", similarity))
+    parts = [np.float32(weights[name]) * arm[rows] for name, arm in arms if name in weights]
+    base = sum(parts[1:], parts[0]) if parts else np.zeros(len(bank), dtype=np.float32)[rows]
     if question.dates and "date" in weights:
         of = None if isinstance(rows, slice) else rows
         base += (weights["date"] * dated(question, bank, of)).astype(np.float32)
