@@ -93,7 +93,8 @@ class Scope:
         """The partition that is written to: the layer asked for, else user, else the most specific with one id."""
         if layer is not None and not isinstance(layer, str):
             raise ScopeError("layer", f"must be text, not {type(layer).__name__}")
-        seen, partitions = self._partitions, self._with_one_id
+        seen = self._partitions
+        partitions: dict[str, Partition] = {one.layer: one for one in seen if len(self.ids(one.layer)) == 1}
         if seen and not partitions:
             raise ScopeError(
                 "scope",
@@ -118,7 +119,3 @@ class Scope:
         return tuple(
             Partition(tenant=self.tenant, layer=layer, layer_id=value) for layer in LAYERS for value in self.ids(layer)
         )
-
-    @cached_property
-    def _with_one_id(self) -> dict[str, Partition]:
-        return {one.layer: one for one in self._partitions if len(self.ids(one.layer)) == 1}

@@ -30,7 +30,7 @@ import numpy.typing as npt
 from wellworn.core.dataclass import dataclass
 from wellworn.core.hashes import signed64
 from wellworn.ingest.terms import Question, Trait
-from wellworn.search.bank import Bank, Mask, Rows, Vector, distinct
+from wellworn.search.bank import Bank, Mask, Rows, Vector, distinct, joined
 from wellworn.search.partition import PartitionIndex
 from wellworn.search.profiles import Profile
 
@@ -135,7 +135,7 @@ def words(
             _with_neighbours(partition, bm25[start : start + len(partition)], profile)
             for partition, start in bank.filled
         ]
-        score = (spread[0] if len(spread) == 1 else np.concatenate(spread)) / np.float32(best)
+        score = joined(spread) / np.float32(best)
     return Lexical(score=score, plain=plain, found=found, products=products)
 
 
@@ -267,14 +267,8 @@ def _with_neighbours(partition: PartitionIndex, bm25: Scores, profile: Profile) 
 
 def meaning(bank: Bank, query: Vector, profile: Profile) -> tuple[Scores, Scores]:
     """The vector arm for every row: plain cosine, and cosine with the neighbourhood; each in -1 … 1."""
-    plain, blended = [], []
-    for partition, _ in bank.filled:
-        cosine = partition.vectors @ query
-        plain.append(cosine)
-        blended.append(_blended(partition, cosine, profile))
-    if len(plain) == 1:
-        return plain[0], blended[0]
-    return np.concatenate(plain), np.concatenate(blended)
+    cosines = [(partition, partition.vectors @ query) for partition, _ in bank.filled]
+    return joined([one for _, one in cosines]), joined([_blended(*one, profile) for one in cosines])
 
 
 class LazyMeaning:

@@ -37,6 +37,11 @@ def distinct(*rows: Rows) -> Rows:
     return ordered[first]
 
 
+def joined(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """What partitions have, one after another."""
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype=bool), *parts])
+
+
 class Bank:
     """Partition indexes in order of specificity. `starts[i]` is the first row of partition i. Every column of the indexes is an
     attribute here, too."""
@@ -75,8 +80,7 @@ class Bank:
         """Called once: what it sets is found without it."""
         if column.startswith("_"):
             raise AttributeError(column)
-        parts = [getattr(one, column) for one, _ in self.filled]
-        values: npt.NDArray[Any] = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        values = joined([getattr(one, column) for one, _ in self.filled])
         setattr(self, column, values)
         return values
 
@@ -159,17 +163,14 @@ class Bank:
             for partition, layer in zip(self.partitions, layers, strict=True)
             if len(partition)
         ]
-        return masks[0] if len(masks) == 1 else np.concatenate([np.zeros(0, dtype=bool), *masks])
+        return joined(masks)
 
     def stating(self, *, asks_assistant: bool = False) -> Mask | None:
         """Rows that state something: turns that only ask or react are no hits; None when all rows do. An assistant suggests
         by asking too: "How about Rome?"."""
         if asks_assistant not in self._stating:
-            parts = [
-                one.answer(f"stating {asks_assistant}", partial(_stating, one, asks_assistant))
-                for one, _ in self.filled
-            ]
-            mask = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype=bool), *parts])
+            key = f"stating {asks_assistant}"
+            mask = joined([one.answer(key, partial(_stating, one, asks_assistant)) for one, _ in self.filled])
             self._stating[asks_assistant] = None if mask.all() else mask
         return self._stating[asks_assistant]
 
@@ -205,32 +206,33 @@ def _stating(partition: PartitionIndex, asks_assistant: bool) -> Mask:
 
 
 def _wanted(partition: PartitionIndex, filters: Filters, store: Store) -> Mask:
-    """Rows of a partition that pass; kept until the partition changes, unless times are given."""
-    if filters.since is not None or filters.until is not None:  # hardly ever the same twice
-        return _passing(partition, filters, store)
+    """Rows of a partition that pass; what hangs on no time is kept until the partition changes."""
     kinds, tags = (None if names is None else tuple(names) for names in (filters.kinds, filters.tags))
     what = ("passing", kinds, tags, filters.session_id, filters.except_session, filters.min_entry_confidence)
-    return partition.answer(what, lambda: _passing(partition, filters, store))
+    mask = partition.answer(what, lambda: _passing(partition, filters, store))
+    if filters.since is not None:
+        mask = mask & (partition.at >= to_micros(filters.since))
+    if filters.until is not None:
+        mask = mask & (partition.at < to_micros(filters.until))
+    return mask
 
 
 def _passing(partition: PartitionIndex, filters: Filters, store: Store) -> Mask:
     mask = partition.alive.copy()
     if filters.kinds is not None:
         mask &= np.isin(partition.kind, [KINDS.index(kind) for kind in filters.kinds])
-    if filters.since is not None:
-        mask &= partition.at >= to_micros(filters.since)
-    if filters.until is not None:
-        mask &= partition.at < to_micros(filters.until)
     if filters.min_entry_confidence is not None:  # as float32 keeps it, so that 0.3 is not below 0.3
         mask &= partition.confidence >= np.float32(filters.min_entry_confidence)
-    # Tags and session names are not in memory: the store is asked.
-    no, tags, inside, outside = partition.partition_no, filters.tags, filters.session_id, filters.except_session
-    if tags is not None:
-        mask &= partition.having(("tags", *tags), lambda: store.rows(Selection(tags=tags), partition_no=no))
-    if inside is not None:
-        mask &= partition.having(("session", inside), lambda: store.rows(Selection(session_id=inside), partition_no=no))
-    if outside is not None:
-        mask &= ~partition.having(
-            ("session", outside), lambda: store.rows(Selection(session_id=outside), partition_no=no)
-        )
+
+    def having(selection: Selection) -> Mask:  # tags and session names are not in memory
+        found = np.zeros(len(partition), dtype=bool)
+        found[partition.rows_of(store.rows(selection, partition_no=partition.partition_no))] = True
+        return found
+
+    if filters.tags is not None:
+        mask &= having(Selection(tags=filters.tags))
+    if filters.session_id is not None:
+        mask &= having(Selection(session_id=filters.session_id))
+    if filters.except_session is not None:
+        mask &= ~having(Selection(session_id=filters.except_session))
     return mask

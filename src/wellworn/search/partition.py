@@ -297,16 +297,6 @@ class PartitionIndex:
         """Rows of those row numbers that are here."""
         return [self._row_of[no] for no in nos if no in self._row_of]
 
-    def having(self, what: tuple[str, ...], ask: Callable[[], set[int]]) -> Mask:
-        """The rows that a store names when asked; the answer is kept until the partition changes."""
-
-        def mark() -> Mask:
-            found = np.zeros(self._size, dtype=bool)
-            found[self.rows_of(ask())] = True
-            return found
-
-        return self.answer(what, mark)
-
     def answer(self, what: Hashable, find: Callable[[], Mask]) -> Mask:
         """A mask of the rows, found once and kept until the partition changes; not to be written to."""
         found = self._answers.get(what)

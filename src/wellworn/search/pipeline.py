@@ -12,7 +12,7 @@ import time
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,7 +32,7 @@ from wellworn.learning.ranker import MAX_CORRECTION
 from wellworn.learning.records import LoggedRecall
 from wellworn.models.port import Embedder
 from wellworn.models.static import NAME as BUNDLED
-from wellworn.search.bank import Bank, Mask, Rows, Vector
+from wellworn.search.bank import Bank, Rows, Vector
 from wellworn.search.context import Bounds, Refine, SearchContext, view_of
 from wellworn.search.filters import NO_FILTERS, Filters
 from wellworn.search.profiles import PROFILES, Profile
@@ -191,18 +191,14 @@ class Searcher:
                     )
             if refine is None and until is None and found.route == ROUTE:
                 self.ram.answers.put(same, found)
-        return filled(
-            Recall,
+        return Recall(
             id=recall_id,
             query=query,
             hits=self._hits(found.nos, found.seqs, found.reasons, filters.as_of or found.since),
             route=found.route,
             searched=found.searched,
             cost=Cost(seconds=time.perf_counter() - started, embedded_texts=embedded),
-            trace=(),
             confidence=found.confidence,
-            digest="",
-            cut=False,
         )
 
     def _found(self, ask: _Ask, bank: Bank, partitions: Sequence[Partition], refine: Refine | None) -> _Found:
@@ -293,11 +289,13 @@ class Searcher:
             moment = min(then, now)
         live = bank.live(now, outdated=moment < now or read_question(ask.query).about_past)
         wanted = bank.wanted(ask.filters, self._store, [partition.layer for partition in partitions])
+        stating = bank.stating(asks_assistant=asks_assistant(ask.query))
+        masks = [mask for mask in (live, wanted, stating) if mask is not None]
         return Bounds(
             bank=bank,
             profile=self._profile,
             live=live,
-            eligible=_both(_both(live, wanted), bank.stating(asks_assistant=asks_assistant(ask.query))),
+            eligible=reduce(np.logical_and, masks) if masks else None,
             moment=moment,
             candidates=max(self._profile.candidates, 2 * ask.k),
             learns=self._learner is not None,
@@ -543,9 +541,3 @@ def _told(bounds: Bounds) -> Ranked:
     none = _none_of(bounds.profile)
     told = replace(none, rows=rows, values=np.zeros((len(rows), len(none.names))))
     return told.with_factor(ALL, np.ones(len(rows)), 1.0)
-
-
-def _both(a: Mask | None, b: Mask | None) -> Mask | None:
-    if a is None or b is None:
-        return a if b is None else b
-    return a & b

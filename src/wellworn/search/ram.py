@@ -43,7 +43,9 @@ class EntryCache:
 
     def __init__(self, store: Store, *, max_bytes: int = ENTRY_BYTES) -> None:
         self._store = store
-        self._held: LruCache[int, tuple[int, Entry]] = LruCache(max_bytes, size_of=_entry_size)
+        self._held: LruCache[int, tuple[int, Entry]] = LruCache(
+            max_bytes, size_of=lambda held: max(SMALLEST_ENTRY, 2 * len(held[1].text) + 2 * len(held[1].evidence))
+        )
         self._forgettings = 0
 
     def __len__(self) -> int:
@@ -84,23 +86,10 @@ class EntryCache:
         self._held.clear()
 
 
-def _entry_size(held: tuple[int, Entry]) -> int:
-    return max(SMALLEST_ENTRY, 2 * len(held[1].text) + 2 * len(held[1].evidence))
-
-
 def _own_copies(entries: Collection[Entry]) -> list[Entry]:
-    return filled_each(
-        Entry,
-        [
-            {
-                **entry.__dict__,
-                "tags": [*entry.tags],
-                "turn_refs": [*entry.turn_refs],
-                "metadata": copy.deepcopy(entry.metadata) if entry.metadata else {},
-            }
-            for entry in entries
-        ],
-    )
+    lists = [{"tags": [*one.tags], "turn_refs": [*one.turn_refs]} for one in entries]
+    metadata = [{"metadata": copy.deepcopy(one.metadata) if one.metadata else {}} for one in entries]
+    return filled_each(Entry, [a.__dict__ | b | c for a, b, c in zip(entries, lists, metadata, strict=True)])
 
 
 class Held:
@@ -239,7 +228,11 @@ class Ram:
         if known is None or moment is None or known[0] != moment:
             known = moment, self._store.heads(partitions)
             self._heads.put(names, known)
-            self._drop_replaced(partitions, known[1])
+            # Another process may have dropped partitions, or dropped and begun them anew.
+            numbers = {
+                one: None if head is None else head.partition_no for one, head in zip(names, known[1], strict=True)
+            }
+            self.forget([one for one in names if self._numbers.get(one, numbers[one]) != numbers[one]])
         return known[1]
 
     def _if_current(self, head: Head) -> Held | None:
@@ -285,7 +278,10 @@ class Ram:
             index = PartitionIndex(index.partition_no, self._width(), self._weights)
             index = self._files.load(held.partition, index)
         if not len(index):
-            if self._engine is not None and self._is_too_large(held.partition):
+            rows = 0 if self._engine is None else self._store.counts([held.partition], only=["entries"])["entries"]
+            if (
+                self._engine is not None and index_bytes(rows, self._width()) > self.max_bytes
+            ):  # alone more than all may take
                 self._engine.relieve(held.partition, index)
             index.load(self._pages(index))
         held.index = index  # now that it is whole: reading it may fail half-way
@@ -300,11 +296,6 @@ class Ram:
             self._engine.follow(held.partition, index, delta)
             if index.elsewhere is not None and index.fetch is None and index.nbytes > self.max_bytes:
                 index.leave_vectors(self._store.vectors)
-
-    def _is_too_large(self, partition: Partition) -> bool:
-        """Whether a partition alone would take more memory than all may."""
-        rows = self._store.counts([partition], only=["entries"])["entries"]
-        return index_bytes(rows, self._width()) > self.max_bytes
 
     def _removed(self, nos: Sequence[int]) -> None:
         self._forget_answers()
@@ -327,16 +318,6 @@ class Ram:
             with self._lock:
                 self._pid = os.getpid()
                 self._held, self._numbers = OrderedDict(), {}
-
-    def _drop_replaced(self, partitions: Sequence[Partition], heads: Sequence[Head | None]) -> None:
-        """Let go of partitions that another process dropped, or dropped and began anew."""
-        stale = [
-            partition
-            for partition, head in zip(partitions, heads, strict=True)
-            if (held := self._numbers.get(partition)) is not None and (head is None or head.partition_no != held)
-        ]
-        if stale:
-            self.forget(stale)
 
     def _evict(self, *, keep: set[int]) -> None:
         with self._lock:

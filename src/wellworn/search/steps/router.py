@@ -215,7 +215,11 @@ class Router:
     def _recall(self, query: str, *, scope: Scope, k: int, filters: Filters, recursion: str | None) -> Recall:
         settings = self._recursion
         mode = settings.mode if recursion is None or settings.mode == "off" else checked_recursion(recursion)
-        if mode != "off" and (mode == "always" or _score(query, scope) >= settings.threshold):
+        if mode != "off" and (
+            mode == "always"
+            or complexity(checked_query(query), layers=len({one.layer for one in scope.partitions()}))
+            >= settings.threshold
+        ):
             take_time()
             return self.steps.recall(query, scope=scope, k=k, filters=filters, learns=mode == "on")
         return self._searcher.recall(query, scope=scope, k=k, filters=filters)
@@ -224,7 +228,3 @@ class Router:
         """See `Searcher.forget`; questions are forgotten, too."""
         complexity.cache_clear()
         return self._searcher.forget(partitions)
-
-
-def _score(query: str, scope: Scope) -> float:
-    return complexity(checked_query(query), layers=len({partition.layer for partition in scope.partitions()}))
