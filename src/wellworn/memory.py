@@ -31,7 +31,7 @@ from wellworn.ingest import validate
 from wellworn.ingest.session import Session
 from wellworn.ingest.validate import Details, Draft, TimeLike
 from wellworn.learning.log import MaySee, outcome_input, seen_by
-from wellworn.search.filters import FilterOptions, Filters
+from wellworn.search.filters import NO_FILTERS, FilterOptions, Filters
 from wellworn.store.port import Store
 from wellworn.views import AdminView, JobsView, LearningView
 
@@ -175,14 +175,12 @@ class Memory:
         It sees what is valid now, or at `as_of`. `recursion` is `on`, `off` or `always` for this call. After
         `deadline_s` seconds it answers with what was found by then, and says so in `cut`, whatever hangs.
         """
-        validate.refuse_unknown("recall", filters, FilterOptions.__annotations__, ("k", "recursion", "scope"))
+        conditions = NO_FILTERS
+        if filters:
+            validate.refuse_unknown("recall", filters, FilterOptions.__annotations__, ("k", "recursion", "scope"))
+            conditions = Filters.of(**filters)
         return self.engine.router.recall(
-            query,
-            scope=self._scope(scope),
-            k=k,
-            filters=Filters.of(**filters),
-            recursion=recursion,
-            deadline_s=deadline_s,
+            query, scope=self._scope(scope), k=k, filters=conditions, recursion=recursion, deadline_s=deadline_s
         )
 
     def assemble(

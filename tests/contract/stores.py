@@ -297,6 +297,7 @@ class StoreContract:
         before = counts()
         write(store, lambda tx: tx.add_links([make_link("a", "b")]))
         assert all(now > then for now, then in zip(counts(), before, strict=True))
+        assert all(head and store.delta(head.partition_no, 0).linked for head in store.heads([HERE, BOB]))
         before = counts()
         write(store, lambda tx: tx.remove_link("a", "b", "supports"))
         assert all(now > then for now, then in zip(counts(), before, strict=True))

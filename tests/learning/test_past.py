@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wellworn.learning.past import Attributes, PersonPast, source_code, tag_bits
+from wellworn.learning.past import SHARED, Attributes, PersonPast, source_code, tag_bits
 
 TERMS = st.lists(st.integers(0, 8), min_size=1, max_size=6, unique=True)
 NOS = st.lists(st.integers(0, 6), min_size=1, max_size=5, unique=True)
@@ -51,8 +51,8 @@ def like(no: int, **values: int) -> Attributes:
     return {"no": no, "kind": 0, "source": 0, "speaker": 0, "tags": 0} | values
 
 
-def columns(*entries: Attributes) -> dict[str, list[int]]:
-    return {name: [entry[name] for entry in entries] for name in entries[0]}
+def rows(*entries: Attributes) -> list[tuple[int, ...]]:
+    return [tuple(entry[name] for name in ("tags", *SHARED)) for entry in entries]
 
 
 @pytest.mark.parametrize("name", ["kind", "source", "speaker", "tags"])
@@ -60,11 +60,11 @@ def test_a_habit_is_what_cited_entries_have_in_common(name: str) -> None:
     past = PersonPast()
     for cited in ([1, 2], []):  # most of the shown, or none: that makes no habit
         past.add([1], cited, [1, 2, 3], [like(no, kind=no) for no in (1, 2, 3)])
-    assert past.habits(columns(like(1))) is None
+    assert past.habits(rows(like(1))) is None
     for no in range(0, 90, 3):
         shown = [like(no, **{name: 4}), like(no + 1, **{name: 2}), like(no + 2, **{name: 1})]
         past.add([no], [no], [no, no + 1, no + 2], shown)
-    habit = past.habits(columns(like(1000, **{name: 4}), like(1001, **{name: 2}), like(1002, **{name: 8})))
+    habit = past.habits(rows(like(1000, **{name: 4}), like(1001, **{name: 2}), like(1002, **{name: 8})))
     assert habit is not None
     assert habit[0] - habit[1] > 0.7
     assert habit[0] > habit[2] > habit[1]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from memory.world import ADA, Clock, OpenMemory, texts
 from wellworn import Memory, Recall, Scope, WellwornError
-from wellworn.search.filters import Filters
+from wellworn.search.filters import NO_FILTERS
 
 QUERIES = ["Where does Ada live?", "tram", "Who has the violin?"]
 TEAM = Scope(tenant=ADA.tenant, user="ada", team="red")
@@ -71,7 +71,7 @@ def hits_of(recall: Recall) -> Any:
 
 def hits_sent(mem: Memory, query: str, scope: Scope) -> Any:
     """The hits as the service sends them; None: they have to be searched for."""
-    found = mem.engine.router.again(query, scope=scope, k=5, filters=Filters())
+    found = mem.engine.router.again(query, scope=scope, k=5, filters=NO_FILTERS)
     return None if found is None else msgspec.json.decode(msgspec.json.encode(found["hits"]))
 
 

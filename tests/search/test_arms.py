@@ -34,9 +34,7 @@ profiles = st.sampled_from(
 
 
 def question(dice: np.random.Generator) -> Question:
-    return Question(
-        terms=[int(t) for t in dice.choice(np.arange(5, 45), size=4, replace=False)], names=[], asks_when=False
-    )
+    return Question(terms=[int(t) for t in dice.choice(np.arange(5, 45), size=4, replace=False)], asks_when=False)
 
 
 def unit(dice: np.random.Generator) -> Any:  # an array
@@ -73,7 +71,7 @@ def test_frequent_words_that_are_looked_at_later_give_the_same_scores(seed: int,
     bank, asked = bank_of([partition], DEFAULT), question(dice)
     full = arms.words(bank, asked, DEFAULT, None)
     with patch.object(arms, "MOST_POSTINGS", most), patch.object(partition_index, "LEAST_SIGNED", 1):
-        lazy = arms.words(bank, asked, DEFAULT, None)
+        lazy = arms.words(bank_of([partition], DEFAULT), asked, DEFAULT, None)
     assert isinstance(lazy.score, arms.LazyWords) == (sum(len(having) for _, having in full.found) > most)
     for name in ("score", "plain"):
         np.testing.assert_allclose(getattr(lazy, name)[:], getattr(full, name)[:], atol=1e-6)
@@ -119,10 +117,10 @@ def test_a_related_word_counts_a_share_where_the_word_itself_is_missing(seed: in
     profile = replace(DEFAULT, related_share=share)
     dice, partitions = worlds(seed)
     bank, asked, other = bank_of(partitions, profile), question(dice), int(dice.integers(5, 45))
-    one = Question(terms=asked.terms[:1], names=[])
+    one = Question(terms=asked.terms[:1])
     plain = arms.words(bank, one, profile, None).plain[:]
     both = arms.words(bank, replace(one, related={one.terms[0]: [other]}), profile, None).plain[:]
-    of_other = arms.words(bank, Question(terms=[other], names=[]), profile, None).plain[:]
+    of_other = arms.words(bank, Question(terms=[other]), profile, None).plain[:]
     lacks = (plain == 0) & (of_other > 0)
     np.testing.assert_array_equal(both[~lacks], plain[~lacks])
     if lacks.any() and plain.any():

@@ -31,7 +31,7 @@ def aware(clock: Clock) -> Clock:
         moment = clock()
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
-    return clock if clock is system_clock else tell
+    return clock if clock is system_clock or isinstance(clock, SteadyClock) else tell
 
 
 STEP_BACK = timedelta(days=1)

@@ -8,8 +8,11 @@ coding agent loads a hundred classes. These methods are closures instead. `field
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -32,6 +35,33 @@ else:
             if cls.__dict__.get(name) is None:  # a class with its own `__eq__` has None as its `__hash__`
                 setattr(cls, name, method)
         return cls
+
+
+def filled(cls: type[T], /, **fields: Any) -> T:  # any field of it
+    """A frozen value of which every field is given, made in a fifth of the time.
+
+    `__init__` of a frozen class assigns each field by a call of its own; that was a tenth of a recall.
+    """
+    made = object.__new__(cls)
+    made.__dict__.update(fields)
+    return made
+
+
+def filled_each(cls: type[T], rows: Iterable[Mapping[str, Any]]) -> list[T]:
+    """`filled` for each of these."""
+    made = []
+    for fields in rows:
+        made.append(one := object.__new__(cls))
+        one.__dict__.update(fields)
+    return made
+
+
+def altered(value: T, /, **fields: Any) -> T:  # any field of it
+    """`dataclasses.replace` in a fifth of the time, for frozen values that compute nothing of themselves."""
+    made = object.__new__(type(value))
+    made.__dict__.update(value.__dict__)
+    made.__dict__.update(fields)
+    return made
 
 
 def _init(cls: Any) -> Any:

@@ -7,6 +7,7 @@ import queue
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
@@ -127,17 +128,21 @@ def process_runs(pid: int) -> bool:
     return True
 
 
-class ForkLock:
-    """Like `threading.Lock` in a `with`; a child of a fork begins with a free one, whoever held it in the parent."""
+def ForkLock() -> threading.Lock:  # noqa: N802 - stands for a class
+    """A `threading.Lock`; a child of a fork begins with a free one, whoever held it in the parent."""
+    lock = threading.Lock()
+    _locks.add(lock)
+    return lock
 
-    def __init__(self) -> None:
-        self._pid = os.getpid()
-        self._lock = threading.Lock()
 
-    def __enter__(self) -> None:
-        if os.getpid() != self._pid:
-            self._pid, self._lock = os.getpid(), threading.Lock()
-        self._lock.acquire()
+_locks: weakref.WeakSet[threading.Lock] = weakref.WeakSet()
 
-    def __exit__(self, *error: object) -> None:
-        self._lock.release()
+
+def _set_free() -> None:
+    for lock in [*_locks]:
+        if lock.locked():
+            lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_set_free)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Literal, get_args
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import ScopeError
+from wellworn.core.lazy import cached_property
 
 Layer = Literal["agent", "user", "session", "project", "team", "org", "company"]
 LAYERS: tuple[Layer, ...] = get_args(Layer)
@@ -83,7 +83,7 @@ class Scope:
 
     def partitions(self) -> list[Partition]:
         """Every partition this scope sees, most specific first; empty when the scope names no layer."""
-        return [*_partitions_of(self)]
+        return [*self._partitions]
 
     def within(self, wider: Scope) -> bool:
         """Whether this scope names nothing that the wider one does not name."""
@@ -93,35 +93,29 @@ class Scope:
         """The partition that is written to: the layer asked for, else user, else the most specific with one id."""
         if layer is not None and not isinstance(layer, str):
             raise ScopeError("layer", f"must be text, not {type(layer).__name__}")
-        return _home_of(self, layer)
+        seen = self._partitions
+        partitions: dict[str, Partition] = {one.layer: one for one in seen if len(self.ids(one.layer)) == 1}
+        if seen and not partitions:
+            raise ScopeError(
+                "scope",
+                f"names several ids on each layer ({', '.join({one.layer: 0 for one in seen})})",
+                "name one id on one layer at least",
+            )
+        if not partitions:
+            raise ScopeError("scope", f"names no layer of tenant {self.tenant!r}", "name one, such as a user")
+        if layer is None:
+            return partitions.get("user") or next(iter(partitions.values()))
+        if layer not in partitions:
+            problem = (
+                f"{layer!r} has several ids in this scope"
+                if layer in LAYERS and self.ids(layer)
+                else f"{layer!r} has no id in this scope"
+            )
+            raise ScopeError("layer", problem, f"layers with one id are {', '.join(partitions)}")
+        return partitions[layer]
 
-
-@lru_cache(maxsize=1024)
-def _partitions_of(scope: Scope) -> tuple[Partition, ...]:
-    return tuple(
-        Partition(tenant=scope.tenant, layer=layer, layer_id=value) for layer in LAYERS for value in scope.ids(layer)
-    )
-
-
-@lru_cache(maxsize=1024)
-def _home_of(scope: Scope, layer: str | None) -> Partition:
-    seen = _partitions_of(scope)
-    partitions: dict[str, Partition] = {one.layer: one for one in seen if len(scope.ids(one.layer)) == 1}
-    if seen and not partitions:
-        raise ScopeError(
-            "scope",
-            f"names several ids on each layer ({', '.join({one.layer: 0 for one in seen})})",
-            "name one id on one layer at least",
+    @cached_property
+    def _partitions(self) -> tuple[Partition, ...]:
+        return tuple(
+            Partition(tenant=self.tenant, layer=layer, layer_id=value) for layer in LAYERS for value in self.ids(layer)
         )
-    if not partitions:
-        raise ScopeError("scope", f"names no layer of tenant {scope.tenant!r}", "name one, such as a user")
-    if layer is None:
-        return partitions.get("user") or next(iter(partitions.values()))
-    if layer not in partitions:
-        problem = (
-            f"{layer!r} has several ids in this scope"
-            if layer in LAYERS and scope.ids(layer)
-            else f"{layer!r} has no id in this scope"
-        )
-        raise ScopeError("layer", problem, f"layers with one id are {', '.join(partitions)}")
-    return partitions[layer]

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from datetime import datetime
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
+from wellworn.core.dataclass import altered as altered
 from wellworn.core.dataclass import dataclass
+from wellworn.core.dataclass import filled as filled
 from wellworn.core.fence import Item, fenced_block, fenced_lines
 from wellworn.core.scope import LAYERS as LAYERS
 from wellworn.core.scope import MAX_NAME_CHARS as MAX_NAME_CHARS
@@ -162,27 +164,6 @@ def fence_item(entry: Entry, *, outdated: bool = False) -> Item:
 
 
 # -- what a question is answered with ------------------------------------------------------------
-T = TypeVar("T")
-
-
-def filled(cls: type[T], /, **fields: Any) -> T:  # any field of it
-    """A frozen value of which every field is given, made in a fifth of the time.
-
-    `__init__` of a frozen class assigns each field by a call of its own; that was a tenth of a recall.
-    """
-    made = object.__new__(cls)
-    made.__dict__.update(fields)
-    return made
-
-
-def altered(value: T, /, **fields: Any) -> T:  # any field of it
-    """`dataclasses.replace` in a fifth of the time, for frozen values that compute nothing of themselves."""
-    made = object.__new__(type(value))
-    made.__dict__.update(value.__dict__)
-    made.__dict__.update(fields)
-    return made
-
-
 READ_BY_RULES, READ_BY_MODEL = "reflection", "reflection by model"
 """The source of a memory that rules, or a model, wrote when they read a session."""
 

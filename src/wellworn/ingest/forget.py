@@ -55,7 +55,7 @@ class Forgetter:
         *,
         clock: Clock,
         caches: Callable[[Sequence[Partition]], int],
-        before: Callable[[Tx], Callable[[], None]],
+        before: Callable[[Tx], tuple[object, Callable[[], None]]],
         cut: Callable[[Tx, Partition, Sequence[str]], int],
     ) -> None:
         """`caches` drops what is held in memory of partitions and returns how many entries that was. `before` is called in
@@ -92,7 +92,7 @@ class Forgetter:
         home = scope.home(checked_layer(layer))
         partitions = scope.partitions() if ids is not None else [home]
         with self._store.transact() as tx:
-            committed = self._before(tx)
+            _, committed = self._before(tx)
             now, hidden = self._clock(), None
             if ids is not None:
                 removed, copied = self._by_ids(tx, partitions, checked_ids(ids), bool(turns), now, expired=expired)

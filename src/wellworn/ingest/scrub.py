@@ -28,11 +28,8 @@ class Scrubbing:
 
     def __init__(self, scrubber: Scrubber = keep_all) -> None:
         self._scrubber = scrubber
-
-    @property
-    def on(self) -> bool:
+        self.on = scrubber is not keep_all
         """Whether anything is ever taken out."""
-        return self._scrubber is not keep_all
 
     def stored(self, partition: Partition) -> Scrubber:
         """For what is to be stored there. May raise `PersonalData`; not for inside a transaction."""

@@ -256,8 +256,6 @@ class Question:
 
     terms: list[int]
     """Distinct terms, in order of appearance."""
-    names: list[int]
-    """Hashes of the words in it, as `name_hash` makes them: a speaker may be named by one."""
     related: dict[int, list[int]] = field(default_factory=dict)
     """For a term, those of words that tell what it asks for."""
     named: frozenset[int] = frozenset()
@@ -306,7 +304,6 @@ def read_question(query: str) -> Question:
     return Question(
         terms=list(dict.fromkeys(found)),
         related={term: others for term, others in told.items() if others},
-        names=list(dict.fromkeys(signed64(term) for term in found)),
         named=frozenset(term for name in names if name.lower() not in beside for term in terms(name)),
         asks_when=bool(_ASKS_WHEN.search(query)),
         about_past=bool(_ABOUT_PAST.search(query)),

@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextvars
 import json
 import math
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -286,7 +287,7 @@ class PartsBank:
             self._put(label, "weights", "reranker", weights)
             self._unsaved.pop(label)
 
-    def _lock(self, label: str) -> ForkLock:
+    def _lock(self, label: str) -> threading.Lock:
         return self._locks[hash(label) % _LOCKS]
 
     # -- sessions ------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ numbers, so a replay rebuilds the same weights bit for bit. The paper's reranker
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -83,6 +83,8 @@ class _Held:
     past: PersonPast | None = None
     matrices: Residual | None = None
     serving: Serving | None = None
+    moment: Hashable = None
+    """The store's, when it was last compared with what is stored."""
 
 
 class Learner:
@@ -116,11 +118,15 @@ class Learner:
 
     # -- serving -------------------------------------------------------------------------------------------------
 
-    def serving(self, partition: Partition) -> Serving:
-        """What serves this partition, as of now in every process."""
+    def serving(self, partition: Partition, moment: Hashable = None) -> Serving:
+        """What serves this partition, as of now in every process; with the store's `moment`, read only if anything was
+        written."""
         if self.mode == "off":
             return _NOTHING
-        held = self._read(self._store, partition)
+        held = self._held.get(partition)
+        if held is None or moment is None or held.moment != moment:
+            held = self._read(self._store, partition)
+            held.moment = moment
         if held.serving is None:
             held.serving = self._serves(partition, held)
         return held.serving
@@ -172,8 +178,8 @@ class Learner:
         if recall is None or not may_see(recall.partition):
             raise NotFound("recall", recall_id, "outcomes are told of recalls made with learning on or observing")
         with self._store.transact(tenant=recall.partition.tenant) as tx:
-            written = self.log.write(tx)
-            recall = records.logged_recall(tx, recall_id)
+            written, committed = self.log.write(tx)
+            recall = written.get(recall_id) or records.logged_recall(tx, recall_id)
             if recall is None:  # forgotten meanwhile
                 raise NotFound("recall", recall_id)
             rows = outcome.rows(recall)
@@ -191,7 +197,7 @@ class Learner:
                     tx.update(judged(entry, outcome.value["success"], now, lowest=lowest), change=None)
             if counts and outcome.kind in TEACHES and self.mode != "off" and recall.profile == self.profile:
                 taught = self._learn(tx, recall, cited, now)
-        written()
+        committed()
         if taught is not None:
             before, after = taught
             if before.past is not None:  # else, or if another process came in between, it is read again

@@ -43,8 +43,8 @@ class LearningLog:
         self.store = store
         self.tenants: set[str] = set()
         """Those that recalls were made for here."""
-        self._pending: OrderedDict[str, LoggedRecall] = OrderedDict()
-        self._of_new: set[str] = set()
+        self._pending: OrderedDict[str, tuple[LoggedRecall, bool]] = OrderedDict()
+        """Each with whether its partition is new."""
         self._lock = ForkLock()
         self._wake = threading.Event()
         self._pid: int | None = None
@@ -61,10 +61,8 @@ class LearningLog:
         with self._lock:
             if self._closed:
                 return
-            self._pending[recall.id] = recall
+            self._pending[recall.id] = recall, new
             self.tenants.add(recall.partition.tenant)
-            if new:
-                self._of_new.add(recall.id)
             while len(self._pending) > MOST_PENDING:
                 self._pending.popitem(last=False)
         if self._pid != os.getpid():  # one thread per process, started by its first recall
@@ -73,56 +71,54 @@ class LearningLog:
 
     def find(self, recall_id: str) -> LoggedRecall | None:
         """A recall, pending or written."""
-        with self._lock:
-            pending = self._pending.get(recall_id)
+        pending, _ = self._pending.get(recall_id, (None, False))
         return pending or logged_recall(self.store, recall_id)
 
-    def write(self, tx: Tx) -> Callable[[], None]:
-        """Write everything pending in a transaction; call the result once that is committed.
+    def write(self, tx: Tx) -> tuple[dict[str, LoggedRecall], Callable[[], None]]:
+        """Write everything pending in a transaction. Returns what is written, by id, and what to call once that is committed.
 
         A recall must not bring back what was forgotten meanwhile. Recalls of a partition that is gone are not written,
         and recalls that showed an entry that is gone lose their query.
         """
         with self._lock:
-            recalls = [one for one in self._pending.values() if tx.tenant in (None, one.partition.tenant)]
-            new = {*self._of_new}
-        if recalls:
-            partitions = list({recall.partition for recall in recalls})
+            pending = [one for one in self._pending.values() if tx.tenant in (None, one[0].partition.tenant)]
+        written: dict[str, LoggedRecall] = {}
+        if pending:
+            partitions = list({recall.partition for recall, _ in pending})
             there = {one for one, head in zip(partitions, tx.heads(partitions), strict=True) if head is not None}
-            alive = tx.alive([*{no for one in recalls for no in one.nos[: one.shown]}])
-            written = [
-                recall if alive.issuperset(recall.nos[: recall.shown]) else replace(recall, query="")
-                for recall in recalls
-                if recall.partition in there or recall.id in new
-            ]
-            add_recalls(tx, written)
+            alive = tx.alive([*{no for one, _ in pending for no in one.nos[: one.shown]}])
+            written = {
+                recall.id: recall if alive.issuperset(recall.nos[: recall.shown]) else replace(recall, query="")
+                for recall, new in pending
+                if recall.partition in there or new
+            }
+            add_recalls(tx, [*written.values()])
 
         def committed() -> None:
             with self._lock:
-                for recall in recalls:
-                    self._of_new.discard(recall.id)
+                for recall, _ in pending:
                     self._pending.pop(recall.id, None)
 
-        return committed
+        return written, committed
 
     def forget(self, nos: Iterable[int]) -> None:
         """Remove the query of every pending recall that showed one of these rows, which are gone."""
         gone = set(nos)
         with self._lock:
-            for recall in [*self._pending.values()]:
+            for recall, new in [*self._pending.values()]:
                 if not gone.isdisjoint(recall.nos[: recall.shown]):
-                    self._pending[recall.id] = replace(recall, query="")
+                    self._pending[recall.id] = replace(recall, query=""), new
 
     def flush(self) -> None:
         """Write what is pending. A log that cannot be written must not stop the agent: it is a warning."""
         if not self._pending:
             return
         with self._lock:
-            tenants = {recall.partition.tenant for recall in self._pending.values()}
+            tenants = {recall.partition.tenant for recall, _ in self._pending.values()}
         try:
             for tenant in tenants:
                 with self.store.transact(tenant=tenant) as tx:
-                    committed = self.write(tx)
+                    _, committed = self.write(tx)
                 committed()
             self.failed = False
         except WellwornError as error:

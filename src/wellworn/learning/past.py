@@ -16,7 +16,7 @@ process starts, so what is forgotten there is forgotten here. Nothing of it is s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -95,8 +95,7 @@ class PersonPast:
                 self._places.setdefault(term, []).append(place)
 
     def _note(self, entry: Attributes, surprise: float) -> None:
-        tags = [("tag", bit) for bit in _bits(entry["tags"])]
-        for key in [(name, entry[name]) for name in SHARED] + tags:
+        for key in _keys(entry["tags"], *(entry[name] for name in SHARED)):
             n, total = self._habits.get(key, (0.0, 0.0))
             self._habits[key] = KEEP * n + 1.0, KEEP * total + surprise
 
@@ -124,20 +123,20 @@ class PersonPast:
         repeated = {no: helped.get(no, 0.0) - passed.get(no, 0.0) for no in helped | passed}
         return repeated, {no: value for no, value in vain.items() if no not in helped}
 
-    def habits(self, columns: Mapping[str, Sequence[int]]) -> list[float] | None:
-        """The feature `habit` of rows with these attributes; None before there are any."""
+    def habits(self, rows: Sequence[tuple[int, ...]]) -> list[float] | None:
+        """The feature `habit` of rows with these tags, kinds, sources and speakers; None before there are any."""
         if not self._habits:
             return None
-        tags = {mask: sum(self._habit("tag", bit) for bit in _bits(mask)) for mask in {*columns["tags"]}}
-        common = [tags[mask] for mask in columns["tags"]]
-        for name in SHARED:
-            of = {value: self._habit(name, value) for value in {*columns[name]}}
-            common = [value + of[code] for value, code in zip(common, columns[name], strict=True)]
-        return common
+        of = {one: sum(map(self._habit, _keys(*one))) for one in {*rows}}
+        return [of[one] for one in rows]
 
-    def _habit(self, name: str, value: int) -> float:
-        n, total = self._habits.get((name, value), (0.0, 0.0))
+    def _habit(self, key: tuple[str, int]) -> float:
+        n, total = self._habits.get(key, (0.0, 0.0))
         return total / (n + DOUBT)
+
+
+def _keys(tags: int, *shared: int) -> list[tuple[str, int]]:
+    return [*(("tag", bit) for bit in _bits(tags)), *zip(SHARED, shared, strict=True)]
 
 
 @lru_cache(maxsize=4096)

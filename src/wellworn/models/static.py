@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 
 from wellworn.core.errors import EmbeddingFailed
-from wellworn.core.lazy import cached_property
+from wellworn.core.lazy import cached_property, regex
 from wellworn.core.locks import ForkLock
 from wellworn.core.wellformed import well_formed
 from wellworn.models.port import Matrix, unit_rows
@@ -33,7 +33,7 @@ _MAX_TOKENS_AT_ONCE = 2048  # bounds the memory a very long text takes, and the 
 _WORDS, _WORD_CHARS = 50_000, 40
 """Words whose tokens are remembered, and how long a word may be: the time grows with its square."""
 _TYPES = {"F16": np.float16, "F32": np.float32}
-_NOT_BY_WORD = ("  ", "<s>", "</s>", "<unk>")
+_NOT_BY_WORD = regex("  |</?s>|<unk>")
 _loading = ForkLock()
 
 
@@ -97,7 +97,7 @@ class StaticModel:
         self.words = WordTokens(tokenizer_file)
 
     def token_ids(self, texts: Sequence[str]) -> Iterator[list[int]]:
-        texts = [well_formed(text) for text in texts]
+        texts = [text if text.isascii() else well_formed(text) for text in texts]
         found = [self.words.ids(text) for text in texts]
         others = [text for text, ids in zip(texts, found, strict=True) if ids is None]
         if len(others) > 1:
@@ -137,7 +137,7 @@ class WordTokens:
         """The tokens of a text; None if it has something that only the tokenizer knows, or a very long word."""
         spaced = f" {text}".replace("▁", " ") if text else ""
         words = spaced.split(" ")[1:]
-        if any(one in spaced for one in _NOT_BY_WORD) or max(map(len, words), default=0) >= _WORD_CHARS:
+        if _NOT_BY_WORD.search(spaced) or max(map(len, words), default=0) >= _WORD_CHARS:
             return None
         # No token has a space after a letter, so words are split one by one.
         return [id for word in words for id in self._of_word(word)]
@@ -149,7 +149,11 @@ class WordTokens:
         return count
 
     def _split(self, word: str) -> list[int]:
-        return [id for piece in self._pieces(f"▁{word}") for id in self._known(piece)]
+        ids: list[int] = []
+        for piece in self._pieces(f"▁{word}"):
+            known = self._vocab.get(piece)
+            ids += [self._vocab[f"<0x{byte:02X}>"] for byte in piece.encode()] if known is None else [known]
+        return ids
 
     def _pieces(self, word: str) -> list[str]:
         pieces, number, last = list(word), self._vocab.get, len(self._vocab)
@@ -163,12 +167,6 @@ class WordTokens:
             if place < len(numbers):
                 numbers[place] = number(pieces[place] + pieces[place + 1], last)
         return pieces
-
-    def _known(self, piece: str) -> Iterator[int]:
-        if piece in self._vocab:
-            yield self._vocab[piece]
-        else:
-            yield from (self._vocab[f"<0x{byte:02X}>"] for byte in piece.encode())
 
 
 def _package_folder() -> Path:

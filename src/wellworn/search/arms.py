@@ -30,7 +30,7 @@ import numpy.typing as npt
 from wellworn.core.dataclass import dataclass
 from wellworn.core.hashes import signed64
 from wellworn.ingest.terms import Question, Trait
-from wellworn.search.bank import Bank, Mask, Rows, Vector, distinct
+from wellworn.search.bank import Bank, Mask, Rows, Vector, distinct, joined
 from wellworn.search.partition import PartitionIndex
 from wellworn.search.profiles import Profile
 
@@ -96,19 +96,17 @@ def words(
     total = bank.size if live is None else int(np.count_nonzero(live))
     rows, counts, sizes, held_by, products = _rows_with(bank, question.terms, live, passing, vector, least)
     idfs = [math.log(1 + max(0.5, total - held + 0.5) / (held + 0.5)) for held in held_by]
-    large = len(rows) > MOST_POSTINGS and any(one.signed or one.elsewhere for one, _ in bank.filled)
-    if large and not bank.threaded and not any(partition.speakers for partition, _ in bank.filled):
+    if len(rows) > MOST_POSTINGS and bank.inexact and not bank.threaded and not bank.speakers:
         return _bounded(bank, profile, rows, counts, sizes, idfs)
-    speakers = [partition.speakers for partition in bank.partitions if partition.speakers]
     few, places = None, rows
-    held = all(partition.words_held for partition, _ in bank.filled)
-    if not held and not bank.threaded and not speakers and 0 < FEW_OF * len(rows) < len(bank):
+    held = bank.words_held
+    if not held and not bank.threaded and not bank.speakers and 0 < FEW_OF * len(rows) < len(bank):
         few = distinct(rows)
         places = few.searchsorted(rows)
     bm25 = np.zeros(len(bank) if few is None else len(few), dtype=np.float32)
     gains = counts
     if len(rows):
-        gains = _saturated(counts, bank.column("length", rows), profile)
+        gains = _saturated(counts, bank.length[rows], profile)
         gains *= np.array(idfs, dtype=np.float32).repeat(sizes)
         np.add.at(bm25, places, gains)  # term by term, as they lie
     parts = [slice(end - size, end) for size, end in zip(sizes, accumulate(sizes), strict=True)]
@@ -121,7 +119,7 @@ def words(
     for term, having, part, (idf, own) in zip(question.terms, held_by, parts, of_terms, strict=True):
         attainable = idf if having else profile.absent_share * idf
         best += attainable
-        if any(signed64(term) in names for names in speakers):
+        if bank.speakers and any(signed64(term) in names for names in bank.speakers):
             of_names = np.zeros(len(bank), dtype=np.float32) if of_names is None else of_names
             of_names[own] += gains[part]
         else:
@@ -137,7 +135,7 @@ def words(
             _with_neighbours(partition, bm25[start : start + len(partition)], profile)
             for partition, start in bank.filled
         ]
-        score = (spread[0] if len(spread) == 1 else np.concatenate(spread)) / np.float32(best)
+        score = joined(spread) / np.float32(best)
     return Lexical(score=score, plain=plain, found=found, products=products)
 
 
@@ -152,7 +150,7 @@ def _bounded(
     best = sum(idf if size else profile.absent_share * idf for idf, size in zip(idfs, sizes, strict=True))
 
     def gains(idf: float, where: Rows, often: Scores) -> Scores:
-        saturated = _saturated(often, bank.column("length", where), profile)
+        saturated = _saturated(often, bank.length[where], profile)
         return saturated * np.float32(idf / (best or 1.0))
 
     def frequent(asked: Rows) -> Scores:
@@ -185,7 +183,7 @@ def _add_related(
     if not len(rows):
         return
     of_each = np.split(np.arange(len(rows)), [*accumulate(sizes)])
-    gains = np.float32(profile.related_share) * _saturated(counts, bank.column("length", rows), profile)
+    gains = np.float32(profile.related_share) * _saturated(counts, bank.length[rows], profile)
     for term, (idf, own) in zip(question.terms, having, strict=True):
         for_term = np.zeros(len(bm25), dtype=np.float32)
         for other in question.related.get(term, ()):
@@ -202,8 +200,8 @@ def _rows_with(
     have it at all; and the cosines that were told with them."""
     parts, told = [], list[tuple[Rows, Scores]]()
     for partition, start in bank.filled:
-        end = start + len(partition)
-        allowed = partition.alive if passing is None else passing[start:end]
+        alive = partition.alive
+        allowed = alive if passing is None else passing[start : start + len(alive)]
         parts.append(found := partition.postings.find_all(terms, allowed, vector, least))
         if found.products is not None and vector is not None and len(found.products[0]):
             order = found.products[0].argsort()
@@ -269,14 +267,8 @@ def _with_neighbours(partition: PartitionIndex, bm25: Scores, profile: Profile) 
 
 def meaning(bank: Bank, query: Vector, profile: Profile) -> tuple[Scores, Scores]:
     """The vector arm for every row: plain cosine, and cosine with the neighbourhood; each in -1 … 1."""
-    plain, blended = [], []
-    for partition, _ in bank.filled:
-        cosine = partition.vectors @ query
-        plain.append(cosine)
-        blended.append(_blended(partition, cosine, profile))
-    if len(plain) == 1:
-        return plain[0], blended[0]
-    return np.concatenate(plain), np.concatenate(blended)
+    cosines = [(partition, partition.vectors @ query) for partition, _ in bank.filled]
+    return joined([one for _, one in cosines]), joined([_blended(*one, profile) for one in cosines])
 
 
 class LazyMeaning:
@@ -308,7 +300,7 @@ class LazyMeaning:
             self._plain(every)
             plain = self._cosines
             around = near * (plain[before] + plain[after]) + far * (plain[before2] + plain[after2])
-            blended: Scores = ((plain[rows] + around) / self._bank.column("blend_norm", rows)).astype(np.float32)
+            blended: Scores = ((plain[rows] + around) / self._bank.blend_norm[rows]).astype(np.float32)
             return blended
         self._bank.vectors(every[every >= 0])  # fetched at once
         blend = self._bank.vectors(rows)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from wellworn.core.clock import to_micros
 from wellworn.core.values import KINDS
 from wellworn.ingest.terms import Trait
-from wellworn.search.filters import Filters
+from wellworn.search.filters import NO_FILTERS, Filters
 from wellworn.search.partition import EPISODE, NONE, PRUNED, SUPERSEDED, PartitionIndex
 from wellworn.store.port import Selection, Store
 
@@ -37,8 +37,14 @@ def distinct(*rows: Rows) -> Rows:
     return ordered[first]
 
 
+def joined(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """What partitions have, one after another."""
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype=bool), *parts])
+
+
 class Bank:
-    """Partition indexes in order of specificity. `starts[i]` is the first row of partition i."""
+    """Partition indexes in order of specificity. `starts[i]` is the first row of partition i. Every column of the indexes is an
+    attribute here, too."""
 
     def __init__(self, partitions: Sequence[PartitionIndex]) -> None:
         self.partitions = list(partitions)
@@ -49,7 +55,6 @@ class Bank:
         self.filled = pairs or [(one, 0) for one in self.partitions[:1]]
         """The partitions that have rows, each with its first; one at least where there is any."""
         self._only = self.filled[0][0] if len(self.filled) == 1 else None
-        self._columns: dict[str, npt.NDArray[Any]] = {}
         self._vectors: dict[int, dict[int, Vector]] = {}
         """By partition and row, as far as they were fetched."""
         self.dead = np.array([row + start for one, start in pairs for row in one.dead], dtype=np.intp)
@@ -59,23 +64,34 @@ class Bank:
         """Whether any row has a neighbour."""
         self.in_threads = any(one.in_threads for one, _ in self.filled)
         """Whether any row is of a thread."""
+        self.speakers = [one.speakers for one in self.partitions if one.speakers]
+        self.words_held = all(one.words_held for one, _ in self.filled)
+        self.inexact = any(one.signed or one.elsewhere or one.fetch for one, _ in self.filled)
+        """Whether the nearest rows of a partition are found by signs, or outside."""
+        self.linked = any(one.linked for one, _ in self.filled)
+        """Whether links made by hand may touch any row."""
+        self.all_valid_from = max((one.all_valid_from for one in self.partitions), default=0)
+        self._stating: dict[bool, Mask | None] = {}
 
     def __len__(self) -> int:
         return self._length
 
+    def __getattr__(self, column: str) -> npt.NDArray[Any]:
+        """Called once: what it sets is found without it."""
+        if column.startswith("_"):
+            raise AttributeError(column)
+        values = joined([getattr(one, column) for one, _ in self.filled])
+        setattr(self, column, values)
+        return values
+
     def column(self, name: str, rows: Rows | slice) -> npt.NDArray[Any]:
         """Values of a column for some rows."""
-        if self._only is not None:
-            values: npt.NDArray[Any] = getattr(self._only, name)[rows]
-            return values
-        whole = self._columns.get(name)
-        if whole is None:
-            whole = self._columns[name] = np.concatenate([getattr(one, name) for one, _ in self.filled])
-        return whole[rows]
+        values: npt.NDArray[Any] = getattr(self, name)[rows]
+        return values
 
     def has_trait(self, traits: int, rows: Rows | slice) -> Mask:
         """Which of these rows have one of these traits."""
-        has: Mask = (self.column("traits", rows) & np.uint8(traits)) != 0
+        has: Mask = (self.traits[rows] & np.uint8(traits)) != 0
         return has
 
     def vectors(self, rows: Rows) -> Vector:
@@ -115,7 +131,7 @@ class Bank:
         """Row numbers in the store of some rows, and the counts of their last changes."""
         if not len(rows):
             return [], []
-        return self.column("no", rows).tolist(), self.column("seq", rows).tolist()
+        return self.no[rows].tolist(), self.seq[rows].tolist()
 
     def live(self, moment: datetime, *, outdated: bool = False) -> Mask | None:
         """Rows valid at a moment, and turns that were outdated by then; None when that is all that are not dead.
@@ -123,7 +139,7 @@ class Bank:
         `outdated` adds whatever was valid once.
         """
         micros = to_micros(moment)
-        if all(partition.all_valid_at(micros) for partition in self.partitions):
+        if micros >= self.all_valid_from:
             return None
         return np.concatenate([_live(one, micros, outdated=outdated) for one in self.partitions])
 
@@ -131,14 +147,14 @@ class Bank:
         """When a row begins or ceases to be valid after a moment, in microseconds; `NONE` when none does."""
         micros, later = to_micros(moment), NONE
         for one in self.partitions:
-            if not one.all_valid_at(micros):
+            if micros < one.all_valid_from:
                 for ends in (one.valid_from, one.valid_to):
                     later = min(later, int(ends.min(initial=NONE, where=ends > micros)))
         return later
 
     def wanted(self, filters: Filters, store: Store, layers: Sequence[str]) -> Mask | None:
         """Rows that pass the filters; None when there is no filter. `layers` are those of the partitions."""
-        if not self.partitions or not filters.narrow:
+        if not self.partitions or filters is NO_FILTERS or not filters.narrow:
             return None
         masks = [
             _wanted(partition, filters, store)
@@ -147,17 +163,16 @@ class Bank:
             for partition, layer in zip(self.partitions, layers, strict=True)
             if len(partition)
         ]
-        return masks[0] if len(masks) == 1 else np.concatenate([np.zeros(0, dtype=bool), *masks])
+        return joined(masks)
 
     def stating(self, *, asks_assistant: bool = False) -> Mask | None:
         """Rows that state something: turns that only ask or react are no hits; None when all rows do. An assistant suggests
         by asking too: "How about Rome?"."""
-        masks = [
-            one.answer(f"stating {asks_assistant}", partial(_stating, one, asks_assistant)) for one, _ in self.filled
-        ]
-        if all(mask.all() for mask in masks):
-            return None
-        return masks[0] if len(masks) == 1 else np.concatenate(masks)
+        if asks_assistant not in self._stating:
+            key = f"stating {asks_assistant}"
+            mask = joined([one.answer(key, partial(_stating, one, asks_assistant)) for one, _ in self.filled])
+            self._stating[asks_assistant] = None if mask.all() else mask
+        return self._stating[asks_assistant]
 
     def newest(self, moment: datetime) -> Rows:
         """Rows that begin their thread or have none and are valid at a moment, in any state; newest first.
@@ -167,7 +182,7 @@ class Bank:
         micros = to_micros(moment)
         firsts = [_valid(partition, micros) & (partition.position <= 0) for partition in self.partitions]
         rows = np.flatnonzero(np.concatenate([np.zeros(0, dtype=bool), *firsts]))
-        return rows[np.lexsort((self.column("no", rows), self.column("at", rows)))[::-1]] if len(rows) else rows
+        return rows[np.lexsort((self.no[rows], self.at[rows]))[::-1]] if len(rows) else rows
 
 
 def _valid(partition: PartitionIndex, micros: int) -> Mask:
@@ -191,32 +206,33 @@ def _stating(partition: PartitionIndex, asks_assistant: bool) -> Mask:
 
 
 def _wanted(partition: PartitionIndex, filters: Filters, store: Store) -> Mask:
-    """Rows of a partition that pass; kept until the partition changes, unless times are given."""
-    if filters.since is not None or filters.until is not None:  # hardly ever the same twice
-        return _passing(partition, filters, store)
+    """Rows of a partition that pass; what hangs on no time is kept until the partition changes."""
     kinds, tags = (None if names is None else tuple(names) for names in (filters.kinds, filters.tags))
     what = ("passing", kinds, tags, filters.session_id, filters.except_session, filters.min_entry_confidence)
-    return partition.answer(what, lambda: _passing(partition, filters, store))
+    mask = partition.answer(what, lambda: _passing(partition, filters, store))
+    if filters.since is not None:
+        mask = mask & (partition.at >= to_micros(filters.since))
+    if filters.until is not None:
+        mask = mask & (partition.at < to_micros(filters.until))
+    return mask
 
 
 def _passing(partition: PartitionIndex, filters: Filters, store: Store) -> Mask:
     mask = partition.alive.copy()
     if filters.kinds is not None:
         mask &= np.isin(partition.kind, [KINDS.index(kind) for kind in filters.kinds])
-    if filters.since is not None:
-        mask &= partition.at >= to_micros(filters.since)
-    if filters.until is not None:
-        mask &= partition.at < to_micros(filters.until)
     if filters.min_entry_confidence is not None:  # as float32 keeps it, so that 0.3 is not below 0.3
         mask &= partition.confidence >= np.float32(filters.min_entry_confidence)
-    # Tags and session names are not in memory: the store is asked.
-    no, tags, inside, outside = partition.partition_no, filters.tags, filters.session_id, filters.except_session
-    if tags is not None:
-        mask &= partition.having(("tags", *tags), lambda: store.rows(Selection(tags=tags), partition_no=no))
-    if inside is not None:
-        mask &= partition.having(("session", inside), lambda: store.rows(Selection(session_id=inside), partition_no=no))
-    if outside is not None:
-        mask &= ~partition.having(
-            ("session", outside), lambda: store.rows(Selection(session_id=outside), partition_no=no)
-        )
+
+    def having(selection: Selection) -> Mask:  # tags and session names are not in memory
+        found = np.zeros(len(partition), dtype=bool)
+        found[partition.rows_of(store.rows(selection, partition_no=partition.partition_no))] = True
+        return found
+
+    if filters.tags is not None:
+        mask &= having(Selection(tags=filters.tags))
+    if filters.session_id is not None:
+        mask &= having(Selection(session_id=filters.session_id))
+    if filters.except_session is not None:
+        mask &= ~having(Selection(session_id=filters.except_session))
     return mask

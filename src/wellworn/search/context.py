@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 import numpy as np
 
 from wellworn.core.clock import to_micros
-from wellworn.core.dataclass import dataclass
-from wellworn.core.values import Entry, Layer, filled
+from wellworn.core.values import Entry, Layer
 from wellworn.ingest.terms import Question, read_question
 from wellworn.search.arms import FewScores, LazyMeaning, LazyWords, Lexical, Scores, meaning, words
 from wellworn.search.bank import Bank, Mask, Rows, Vector, distinct
@@ -29,8 +29,7 @@ Check = Callable[[], None]
 Embed = Callable[[str], Vector | None]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Bounds:
+class Bounds(NamedTuple):
     """What a search may see, and how it scores."""
 
     bank: Bank
@@ -49,11 +48,11 @@ class Bounds:
         return self.bank.size if self.eligible is None else int(np.count_nonzero(self.eligible))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SearchContext:
+class SearchContext(NamedTuple):
     """A query on its bounds, with its view."""
 
     bounds: Bounds
+    bank: Bank
     query: str
     """What is asked, scrubbed."""
     view: View
@@ -69,14 +68,10 @@ class SearchContext:
     embed: Embed | None
     """The vector of another query, which may be slow; None where there is no embedder."""
 
-    @property
-    def bank(self) -> Bank:
-        return self.bounds.bank
-
     def about(self, query: str, vector: Vector | None, check: Check) -> tuple[Ranked, SearchContext]:
         """The ranking for another query and its vector, and its context; `check` may stop it on the way."""
         view = view_of(self.bounds, self.scrub(query), vector, check)
-        return factors(view), replace(self, query=query, view=view)
+        return factors(view), self._replace(query=query, view=view)
 
     def on_layer(self, rows: Rows, layer: Layer | None) -> Mask:
         """Which of these rows are on a layer; all when none is named."""
@@ -112,10 +107,10 @@ class SearchContext:
     def with_linked(self, ranked: Ranked) -> Ranked:
         """Candidates that hand-made links bring in, lifted to a share of the score they are linked to."""
         profile = self.bounds.profile
-        if not profile.link_share:
+        if not profile.link_share or not self.bank.linked:
             return ranked
         best = ranked.take(ranked.order[: profile.link_sources])
-        nos = self.bank.column("no", best.rows).tolist()
+        nos = self.bank.no[best.rows].tolist()
         lifts = _lifts(self.store.edges(nos), dict(zip(nos, best.scores.tolist(), strict=True)))
         if not lifts:
             return ranked
@@ -133,8 +128,8 @@ def view_of(bounds: Bounds, query: str, vector: Vector | None, check: Check | No
     """Both arms over the bank, and its best rows as candidates; between the arms `check` may stop it."""
     bank, profile = bounds.bank, bounds.profile
     question = read_question(query)
-    nothing = np.zeros(len(bank), dtype=np.float32)
     worded = "terms" in profile.weights or bounds.learns
+    nothing = np.zeros(0 if worded and vector is not None else len(bank), dtype=np.float32)
     near = None if vector is None else _near(bounds, vector, worded=worded)
     if check is not None:
         check()
@@ -158,8 +153,7 @@ def view_of(bounds: Bounds, query: str, vector: Vector | None, check: Check | No
         scores = _base(bounds, question, near, lexical, blended, similarity)
         rows = np.sort(near[highest(scores, min(bounds.candidates, len(near)))]) if len(near) else near
     newest = max(partition.newest for partition in bank.partitions)
-    return filled(
-        View,
+    return View(
         bank=bank,
         rows=rows,
         question=question,
@@ -182,10 +176,9 @@ def _base(
 ) -> Scores:
     """The sum of what every row has, of some rows or of all."""
     bank, weights = bounds.bank, bounds.profile.weights
-    base = np.zeros(len(bank) if isinstance(rows, slice) else len(rows), dtype=np.float32)
-    for name, arm in (("terms", lexical.score), ("meaning", blended), ("similarity", similarity)):
-        if name in weights:
-            base += np.float32(weights[name]) * arm[rows]
+    arms = (("terms", lexical.score), ("meaning", blended), ("similarity", similarity))
+    parts = [np.float32(weights[name]) * arm[rows] for name, arm in arms if name in weights]
+    base = sum(parts[1:], parts[0]) if parts else np.zeros(len(bank), dtype=np.float32)[rows]
     if question.dates and "date" in weights:
         of = None if isinstance(rows, slice) else rows
         base += (weights["date"] * dated(question, bank, of)).astype(np.float32)
@@ -199,7 +192,7 @@ def _near(bounds: Bounds, vector: Vector, *, worded: bool) -> Rows | None:
     None: look at all of them.
     """
     bank, found, eligible = bounds.bank, [np.empty(0, dtype=np.intp)], bounds.eligible
-    if not any(partition.signed or partition.elsewhere or partition.fetch for partition, _ in bank.filled):
+    if not bank.inexact:
         return None
     for partition, start in bank.filled:
         if worded and not partition.words_held:

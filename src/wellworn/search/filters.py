@@ -98,6 +98,9 @@ class Filters:
         return Selection(kinds=self.kinds, tags=self.tags, session_id=self.session_id, states=states)
 
 
+NO_FILTERS = Filters()
+
+
 def _is_float(number: float) -> bool:
     """Whether it is not NaN, nor an integer that no float can hold."""
     return abs(number) <= sys.float_info.max or abs(number) == math.inf

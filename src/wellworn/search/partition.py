@@ -156,6 +156,8 @@ class PartitionIndex:
         """Whether the postings are here; else the store is asked."""
         self._few = few_of(0)
         self.neighbour_weights = neighbour_weights
+        self.linked = True
+        """Whether links made by hand may touch any row."""
         self.threaded = False
         """Whether any row has a neighbour."""
         self._size = 0
@@ -224,10 +226,6 @@ class PartitionIndex:
         return bool(self._tails)
 
     @property
-    def vectors(self) -> Vector:
-        return self._vectors[: self._size]
-
-    @property
     def nbytes(self) -> int:
         """About how much memory the rows take."""
         held = index_bytes(self._size, self.width if self.fetch is None else 0)
@@ -282,7 +280,7 @@ class PartitionIndex:
     def leave_vectors(self, fetch: Callable[[Sequence[int]], Mapping[int, Vector]]) -> None:
         """Hold vectors no longer: they are read where they are needed."""
         self.fetch = fetch
-        self._vectors = np.zeros((0, self.width), dtype=np.float32)
+        self.vectors = self._vectors = np.zeros((0, self.width), dtype=np.float32)
 
     def leave_words(self, postings: Postings) -> None:
         """Hold words no longer: these postings ask for them."""
@@ -299,16 +297,6 @@ class PartitionIndex:
         """Rows of those row numbers that are here."""
         return [self._row_of[no] for no in nos if no in self._row_of]
 
-    def having(self, what: tuple[str, ...], ask: Callable[[], set[int]]) -> Mask:
-        """The rows that a store names when asked; the answer is kept until the partition changes."""
-
-        def mark() -> Mask:
-            found = np.zeros(self._size, dtype=bool)
-            found[self.rows_of(ask())] = True
-            return found
-
-        return self.answer(what, mark)
-
     def answer(self, what: Hashable, find: Callable[[], Mask]) -> Mask:
         """A mask of the rows, found once and kept until the partition changes; not to be written to."""
         found = self._answers.get(what)
@@ -316,10 +304,6 @@ class PartitionIndex:
             found = find()
             self._answers.put(what, found)
         return found
-
-    def all_valid_at(self, moment: int) -> bool:
-        """Whether every row that is not dead is neither pruned nor outside its time at this moment, as is usual."""
-        return self._always_valid and moment >= self._latest_start
 
     # -- keeping current -----------------------------------------------------------------------------------------
 
@@ -345,7 +329,7 @@ class PartitionIndex:
         relink = self._append(fresh) if fresh else False
         if relink or gone:
             self._link_threads()
-        self.known_seq = delta.seq
+        self.known_seq, self.linked = delta.seq, delta.linked
         self.unsaved += len(delta.rows)
         self._show()
         if compact and len(self.dead) > max(64, self._size // 4):
@@ -553,6 +537,8 @@ class PartitionIndex:
         """Views of the filled part of each column, and what is true of all rows."""
         for name, column in self._columns.items():
             setattr(self, name, column[: self._size])
+        self.vectors = self._vectors[: self._size]
         self.newest = int(self.at.max(initial=OLDEST, where=self.alive))
-        self._latest_start = int(self.valid_from.max(initial=0))
-        self._always_valid = bool((self.valid_to == NONE).all() and not (self.state == PRUNED).any())
+        always_valid = (self.valid_to == NONE).all() and not (self.state == PRUNED).any()
+        self.all_valid_from = int(self.valid_from.max(initial=0)) if always_valid else NONE
+        """From when on every row that is not dead is neither pruned nor outside its time, as is usual; `NONE`: never."""

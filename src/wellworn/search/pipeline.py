@@ -12,14 +12,14 @@ import time
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from wellworn.core.clock import Clock, NewId, aware, to_micros
-from wellworn.core.dataclass import dataclass
+from wellworn.core.dataclass import dataclass, filled_each
 from wellworn.core.errors import EmbeddingFailed, InvalidInput
 from wellworn.core.locks import deadline, take_time
 from wellworn.core.values import KINDS, Cost, Entry, Factor, Hit, Partition, Recall, Scope, altered, filled
@@ -33,9 +33,9 @@ from wellworn.learning.ranker import MAX_CORRECTION
 from wellworn.learning.records import LoggedRecall
 from wellworn.models.port import Embedder
 from wellworn.models.static import NAME as BUNDLED
-from wellworn.search.bank import Bank, Mask, Rows, Vector
+from wellworn.search.bank import Bank, Rows, Vector
 from wellworn.search.context import Bounds, Refine, SearchContext, view_of
-from wellworn.search.filters import Filters
+from wellworn.search.filters import NO_FILTERS, Filters
 from wellworn.search.profiles import PROFILES, Profile
 from wellworn.search.ram import RAM_MB, Ram
 from wellworn.search.score import (
@@ -71,7 +71,6 @@ _TOLD = [KINDS.index(kind) for kind in ("fact", "preference", "pattern", "note")
 _EPISODE, _SUMMARY = KINDS.index("episode"), KINDS.index("summary")
 _log = logging.getLogger("wellworn.search")
 _NOTHING: frozenset[int] = frozenset()
-_ANY = Filters()
 _Reasons = tuple[float, tuple[Factor, ...]]
 """A score with its factors."""
 
@@ -99,6 +98,8 @@ class _Ask:
     home: Partition | None = None
     """Whose recall it is; None: it is outside the log, and nothing learned applies."""
     recall_id: str = ""
+    moment: Hashable = None
+    """The store's when it was asked; see `Store.moment`."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -123,8 +124,7 @@ class _Found:
     """Its hits, once they were sent on."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Seen:
+class _Seen(NamedTuple):
     """The candidates of one recall as learning sees them."""
 
     rows: Rows
@@ -151,6 +151,8 @@ class Searcher:
     ) -> None:
         self._store = store
         self._embedder = embedder
+        self.bundled = embedder is not None and embedder.name == BUNDLED
+        """Whether the store has the bundled vectors."""
         self._profile = profile
         self._clock = aware(clock)
         self._new_id = new_id
@@ -160,11 +162,6 @@ class Searcher:
         self.ram = Ram(
             store, embedder, neighbour_weights=profile.near_meaning, forget=forget, max_bytes=ram_bytes, engine=engine
         )
-
-    @property
-    def bundled(self) -> bool:
-        """Whether the store has the bundled vectors."""
-        return self._embedder is not None and self._embedder.name == BUNDLED
 
     def under(self, profile: Profile, learner: Learner | None, scrubbing: Scrubbing) -> Searcher:
         """A searcher that ranks and scrubs otherwise, over the same indexes and cache: forgotten is gone in both.
@@ -184,19 +181,19 @@ class Searcher:
         until, recall_id, embedded, keep = deadline(), self._new_id(), 0, False
         found = self._found_before(same, scope, recall_id) if refine is None else None
         if found is None:
-            asked = plainly(query)
+            asked, moment = plainly(query), self._store.moment()
             embed = partial(self._embed_if_it_works, asked)
             vector = embed() if until is None else until.wait_for(embed)
-            ask = _Ask(query=asked, vector=vector, k=k, filters=filters, home=home, recall_id=recall_id)
+            ask = _Ask(query=asked, vector=vector, k=k, filters=filters, home=home, recall_id=recall_id, moment=moment)
             embedded = int(vector is not None)
-            with self.ram.bank(scope.partitions()) as (bank, partitions):
+            with self.ram.bank(scope.partitions(), moment) as (bank, partitions):
                 found = self._found(ask, bank, partitions, refine)
                 if self._learner is not None and (until is None or until.left_s(whole=True) > 0):  # else nobody sees it
                     self._learner.log.add(
                         found.logged, new=home not in partitions and (until is None or not until.missed)
                     )
             keep = refine is None and until is None and found.route == ROUTE
-        hits = self._hits(found.nos, found.seqs, found.reasons, filters.as_of)
+        hits = self._hits(found.nos, found.seqs, found.reasons, filters.as_of or found.since)
         if keep:
             found.size += sum(len(hit.text) for hit in hits)
             self.ram.answers.put(same, found)
@@ -211,7 +208,7 @@ class Searcher:
         if found is None:
             return None
         if found.json is None:
-            hits = self._hits(found.nos, found.seqs, found.reasons, filters.as_of)
+            hits = self._hits(found.nos, found.seqs, found.reasons, filters.as_of or found.since)
             found.json = [msgspec.Raw(msgspec.json.encode(hit)) for hit in hits]
         return {**vars(_recall_of(found, recall_id, query, [], time.perf_counter() - started)), "hits": found.json}
 
@@ -220,26 +217,25 @@ class Searcher:
         query, k = checked_query(query), checked_k(k)
         home = scope.home()  # a scope without a layer sees nothing: better an error than silence
         query = self.scrubbed(query, home)
-        how = "" if filters == _ANY else repr(filters)
-        return query, home, (query, scope, k, how, self._profile.name, id(self._learner))
+        how = "" if filters is NO_FILTERS else repr(filters)
+        return query, home, (query, tuple(scope.partitions()), k, how, self._profile.name, id(self._learner))
 
     def _found(self, ask: _Ask, bank: Bank, partitions: Sequence[Partition], refine: Refine | None) -> _Found:
         now, filters = self._clock(), ask.filters
-        ranked, searched, seen = self._rank(ask, bank, partitions, refine)
+        ranked, searched, seen = self._rank(ask, bank, partitions, now, refine)
         by_words = self.bundled and in_other_script(ask.query)
         sure = confidence_of(ranked, self._profile, embeds=ask.vector is not None, by_words=by_words)
         sure = 1.0 if ALL in ranked.names else sure
         if filters.min_confidence is not None and sure is not None and sure < filters.min_confidence:
             ranked = ranked.take([])
         nos, seqs = bank.named(ranked.rows)
-        return filled(
-            _Found,
+        return _Found(
             nos=nos,
             seqs=seqs,
             reasons=_reasons_of(ranked),
             searched=searched,
             confidence=sure,
-            logged=self._logged(ask, ranked, seen, bank),
+            logged=self._logged(ask, ranked, seen, bank, now),
             route=ROUTE if ask.vector is not None or self._embedder is None else WORDS_ROUTE,
             state=_state(bank, None if seen is None else seen.serving),
             since=now,
@@ -278,17 +274,17 @@ class Searcher:
         """A recall that found nothing before its deadline. It is in the log, so that its outcome can be reported."""
         home = scope.home()
         ask = _Ask(
-            query=self.scrubbed(query, home), vector=None, k=1, filters=Filters(), home=home, recall_id=self._new_id()
+            query=self.scrubbed(query, home), vector=None, k=1, filters=NO_FILTERS, home=home, recall_id=self._new_id()
         )
         if self._learner is not None:
-            self._learner.log.add(self._logged(ask, _none_of(self._profile), None, Bank([])))
+            self._learner.log.add(self._logged(ask, _none_of(self._profile), None, Bank([]), self._clock()))
         return Recall(id=ask.recall_id, query=ask.query, hits=[], route=ROUTE, cost=Cost(seconds=seconds), cut=True)
 
     def _rank(
-        self, ask: _Ask, bank: Bank, partitions: Sequence[Partition], refine: Refine | None = None
+        self, ask: _Ask, bank: Bank, partitions: Sequence[Partition], now: datetime, refine: Refine | None = None
     ) -> tuple[Ranked, int, _Seen | None]:
         """The top k rows, how many were eligible, and what learning saw of them."""
-        bounds = self._bounds(ask, bank, partitions)
+        bounds = self._bounds(ask, bank, partitions, now)
         if not (searched := bounds.searched):
             return _none_of(self._profile), 0, None
         if asks_for_all(ask.query) and len((told := _told(bounds)).rows):
@@ -308,18 +304,19 @@ class Searcher:
             ranked = ranked.take(np.flatnonzero(ranked.scores >= ask.filters.min_score))
         return ranked, searched, seen
 
-    def _bounds(self, ask: _Ask, bank: Bank, partitions: Sequence[Partition]) -> Bounds:
-        moment = now = ask.filters.as_of or self._clock()
+    def _bounds(self, ask: _Ask, bank: Bank, partitions: Sequence[Partition], now: datetime) -> Bounds:
+        moment = now = ask.filters.as_of or now
         if ask.filters.as_of is None and (then := moment_asked(ask.query)) is not None:
             moment = min(then, now)
         live = bank.live(now, outdated=moment < now or read_question(ask.query).about_past)
         wanted = bank.wanted(ask.filters, self._store, [partition.layer for partition in partitions])
-        return filled(
-            Bounds,
+        stating = bank.stating(asks_assistant=asks_assistant(ask.query))
+        masks = [mask for mask in (live, wanted, stating) if mask is not None]
+        return Bounds(
             bank=bank,
             profile=self._profile,
             live=live,
-            eligible=_both(_both(live, wanted), bank.stating(asks_assistant=asks_assistant(ask.query))),
+            eligible=reduce(np.logical_and, masks) if masks else None,
             moment=moment,
             candidates=max(self._profile.candidates, 2 * ask.k),
             learns=self._learner is not None,
@@ -331,9 +328,9 @@ class Searcher:
 
         began = time.perf_counter()
         view = view_of(bounds, ask.query, ask.vector)
-        return filled(
-            SearchContext,
+        return SearchContext(
             bounds=bounds,
+            bank=bounds.bank,
             query=ask.query,
             view=view,
             layers=[partition.layer for partition in partitions],
@@ -349,11 +346,11 @@ class Searcher:
         self, learner: Learner, ranked: Ranked, context: SearchContext, ask: _Ask, home: Partition
     ) -> tuple[Ranked, _Seen]:
         """The ranking with what was learned, when that serves."""
-        base, serving, view = ranked.scores, learner.serving(home), context.view
+        base, serving, view = ranked.scores, learner.serving(home, ask.moment), context.view
         past = serving.past
         repeated, in_vain = ({}, {}) if past is None else past.values(view.question.terms)
         found = features(view, ranked, base, past, repeated)
-        seen = filled(_Seen, rows=ranked.rows, base=base, features=found, serving=serving)
+        seen = _Seen(rows=ranked.rows, base=base, features=found, serving=serving)
         if serving.ranker is not None:
             ranked = ranked.with_factor("learned", serving.ranker.correction(base, found), 1.0)
         if in_vain and serving.outcomes:  # nothing helped when this was asked before: make room for others
@@ -371,15 +368,15 @@ class Searcher:
         """The best k, in order. Of a memory and the turns it was derived from only the better is kept."""
         k, kinds = ask.k, ask.filters.kinds
         turns = kinds is None or "episode" in kinds
-        if ask.home is not None and turns and (bank.column("kind", ranked.rows) == _EPISODE).any():
+        if ask.home is not None and turns and (bank.kind[ranked.rows] == _EPISODE).any():
             return self._folded(self._ordered(ranked, bank, FOLD_DEPTH * k), bank, k)
         return self._ordered(ranked, bank, k)
 
     def _ordered(self, ranked: Ranked, bank: Bank, k: int) -> Ranked:
         """The best k: by score, then the more specific layer, then the newer entry, then the row stored first."""
         scores = np.rint(ranked.scores * 10**TIE_DECIMALS)
-        newer, owner = -bank.column("at", ranked.rows), bank.owner(ranked.rows)
-        order = np.lexsort((bank.column("no", ranked.rows), newer, owner, -scores))
+        newer, owner = -bank.at[ranked.rows], bank.owner(ranked.rows)
+        order = np.lexsort((bank.no[ranked.rows], newer, owner, -scores))
         weight = self._profile.diversity
         if not weight or self._embedder is None:
             return ranked.take(order[:k])
@@ -389,11 +386,11 @@ class Searcher:
 
     def _folded(self, ranked: Ranked, bank: Bank, k: int) -> Ranked:
         """The best k, of a memory and the turns it was derived from only the better: they say the same."""
-        kinds = bank.column("kind", ranked.rows)
+        kinds = bank.kind[ranked.rows]
         turns = kinds == _EPISODE
         if turns.all() or not turns.any():
             return ranked.take(np.arange(min(k, len(turns))))
-        nos = bank.column("no", ranked.rows).tolist()
+        nos = bank.no[ranked.rows].tolist()
         memories = [no for no, kind in zip(nos, kinds.tolist(), strict=True) if kind not in (_EPISODE, _SUMMARY)]
         beside: dict[int, set[int]] = {}
         for memory, turn, _, _ in self._store.edges(memories, types=["derived_from"]):
@@ -409,7 +406,7 @@ class Searcher:
                 break
         return ranked.take(kept)
 
-    def _logged(self, ask: _Ask, ranked: Ranked, seen: _Seen | None, bank: Bank) -> LoggedRecall:
+    def _logged(self, ask: _Ask, ranked: Ranked, seen: _Seen | None, bank: Bank, now: datetime) -> LoggedRecall:
         """What was shown, and the best that was not; nothing of either when there were no candidates."""
         rows = ranked.rows if seen is None else seen.rows
         places = rows.tolist()
@@ -422,7 +419,7 @@ class Searcher:
             LoggedRecall,
             id=ask.recall_id,
             partition=ask.home,
-            at=self._clock(),
+            at=now,
             query=ask.query,
             profile=self._profile.name,
             level="base" if seen is None else seen.serving.level,
@@ -434,18 +431,17 @@ class Searcher:
         )
 
     def _hits(
-        self, nos: Sequence[int], seqs: Sequence[int], reasons: Sequence[_Reasons], as_of: datetime | None = None
+        self, nos: Sequence[int], seqs: Sequence[int], reasons: Sequence[_Reasons], moment: datetime
     ) -> list[Hit]:
         """The rows as entries, each with the reasons for its place; rows just removed are left out."""
         entries = self.ram.entries.read(nos, seqs)
-        moment = as_of or self._clock()
-        hits = []
+        hits: list[dict[str, Any]] = []
         for no, (score, parts) in zip(nos, reasons, strict=True):
             if no in entries:
                 entry = entries[no]
                 outdated = entry.valid_to is not None and entry.valid_to <= moment
-                hits.append(filled(Hit, entry=entry, score=score, explanation=parts, outdated=outdated))
-        return hits
+                hits.append({"entry": entry, "score": score, "explanation": parts, "outdated": outdated})
+        return filled_each(Hit, hits)
 
     # -- side roads ----------------------------------------------------------------------------------------------
 
@@ -454,14 +450,14 @@ class Searcher:
 
         Ranked at once and read page by page, so that a caller who picks among them may go far down.
         """
-        ask = self._ask(query, partitions[0] if partitions else None, k)
+        ask, now = self._ask(query, partitions[0] if partitions else None, k), self._clock()
         with self.ram.bank(partitions) as (bank, there):
-            ranked, _, _ = self._rank(ask, bank, there)
+            ranked, _, _ = self._rank(ask, bank, there, now)
             nos, seqs = bank.named(ranked.rows)
         reasons = _reasons_of(ranked)
         for start in range(0, len(nos), page):
             part = slice(start, start + page)
-            yield self._hits(nos[part], seqs[part], reasons[part])
+            yield self._hits(nos[part], seqs[part], reasons[part], now)
 
     def newest(self, *, partitions: Sequence[Partition], page: int) -> Iterator[list[Entry]]:
         """Entries of these partitions that begin a thread or have none, newest first, in any state, page by page."""
@@ -481,7 +477,7 @@ class Searcher:
         """
         ask = self._ask(text, partition, k, Filters(kinds=[*kinds]))
         with self.ram.bank([partition]) as (bank, partitions):
-            ranked, _, _ = self._rank(ask, bank, partitions)
+            ranked, _, _ = self._rank(ask, bank, partitions, self._clock())
             nos, seqs = bank.named(ranked.rows)
             cosines: list[float | None] = [None] * len(nos)
             if ask.vector is not None and nos:
@@ -494,19 +490,20 @@ class Searcher:
         home = scope.home()
         query = plainly(self.scrubbed(query, home))
         vector, recall_id = self._embed(query), self._new_id()
-        ask = _Ask(query=query, vector=vector, k=k, filters=Filters(), home=home, recall_id=recall_id)
+        ask = _Ask(query=query, vector=vector, k=k, filters=NO_FILTERS, home=home, recall_id=recall_id)
         with self.ram.bank(scope.partitions()) as (bank, partitions):
-            ranked, _, seen = self._rank(ask, bank, partitions)
-            return None if seen is None or not len(ranked.rows) else self._logged(ask, ranked, seen, bank)
+            now = self._clock()
+            ranked, _, seen = self._rank(ask, bank, partitions, now)
+            return None if seen is None or not len(ranked.rows) else self._logged(ask, ranked, seen, bank, now)
 
     def scrubbed(self, query: str, partition: Partition | None) -> str:
         """The query as it may be embedded elsewhere and logged: also as what it asks for is stored."""
         return self._scrubbing.asked(partition)(query) if self._scrubbing.on else query
 
-    def _ask(self, query: str, partition: Partition | None, k: int, filters: Filters | None = None) -> _Ask:
+    def _ask(self, query: str, partition: Partition | None, k: int, filters: Filters = NO_FILTERS) -> _Ask:
         """A question outside the log."""
         query = self.scrubbed(query, partition)
-        return _Ask(query=query, vector=self._embed_if_it_works(query), k=k, filters=filters or Filters())
+        return _Ask(query=query, vector=self._embed_if_it_works(query), k=k, filters=filters)
 
     def _embed(self, query: str) -> Vector | None:
         if self._embedder is None:
@@ -535,13 +532,10 @@ class Searcher:
 
 def _reasons_of(ranked: Ranked) -> list[_Reasons]:
     """Of each row its score, and every factor of it."""
-    named = [*zip(ranked.names, ranked.weights.tolist(), strict=True)]
-    found = []
+    named, found = [*zip(ranked.names, ranked.weights.tolist(), strict=True)], []
     for values in ranked.values.tolist():
-        parts = []
-        for (name, weight), value in zip(named, values, strict=True):
-            parts.append(part := object.__new__(Factor))  # as `filled`, in two thirds of its time
-            part.__dict__.update(name=name, value=value, weight=weight)
+        of = zip(named, values, strict=True)
+        parts = filled_each(Factor, [{"name": name, "value": value, "weight": weight} for (name, weight), value in of])
         found.append((sum([part.value * part.weight for part in parts]), tuple(parts)))
     return found
 
@@ -580,13 +574,7 @@ def _told(bounds: Bounds) -> Ranked:
     """What was told and holds, the newest first, whatever its words."""
     rows = bounds.bank.newest(bounds.moment)
     rows = rows if bounds.eligible is None else rows[bounds.eligible[rows]]
-    rows = rows[np.isin(bounds.bank.column("kind", rows), _TOLD)]
+    rows = rows[np.isin(bounds.bank.kind[rows], _TOLD)]
     none = _none_of(bounds.profile)
     told = replace(none, rows=rows, values=np.zeros((len(rows), len(none.names))))
     return told.with_factor(ALL, np.ones(len(rows)), 1.0)
-
-
-def _both(a: Mask | None, b: Mask | None) -> Mask | None:
-    if a is None or b is None:
-        return a if b is None else b
-    return a & b

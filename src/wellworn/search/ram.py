@@ -10,14 +10,15 @@ import copy
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wellworn.core.cache import LruCache
+from wellworn.core.dataclass import filled_each
 from wellworn.core.locks import ForkLock, deadline
-from wellworn.core.values import Entry, Partition, altered
+from wellworn.core.values import Entry, Partition
 from wellworn.models.port import Embedder, check_served
 from wellworn.search.bank import Bank
 from wellworn.search.mapped import IndexFiles
@@ -42,7 +43,9 @@ class EntryCache:
 
     def __init__(self, store: Store, *, max_bytes: int = ENTRY_BYTES) -> None:
         self._store = store
-        self._held: LruCache[int, tuple[int, Entry]] = LruCache(max_bytes, size_of=_entry_size)
+        self._held: LruCache[int, tuple[int, Entry]] = LruCache(
+            max_bytes, size_of=lambda held: max(SMALLEST_ENTRY, 2 * len(held[1].text) + 2 * len(held[1].evidence))
+        )
         self._forgettings = 0
 
     def __len__(self) -> int:
@@ -53,11 +56,13 @@ class EntryCache:
         out. The caller may change their lists."""
         forgettings, counts = self._forgettings, dict(zip(nos, seqs, strict=True))
         held = self._held.get_many(nos)
-        found = {no: _own_copy(entry) for no, (seq, entry) in held.items() if counts[no] == seq}
+        known = {no: entry for no, (seq, entry) in held.items() if counts[no] == seq}
+        found = dict(zip(known, _own_copies(known.values()), strict=True))
         missing = [no for no in nos if no not in found]
         if missing:
             read = self._store.read(missing)
-            self._held.put_many({no: (counts[no], _own_copy(entry)) for no, entry in read.items()})
+            copies = zip(read, _own_copies(read.values()), strict=True)
+            self._held.put_many({no: (counts[no], entry) for no, entry in copies})
             if self._forgettings != forgettings:  # one of them may be among what was forgotten meanwhile
                 self.drop(missing)
             found.update(read)
@@ -81,13 +86,10 @@ class EntryCache:
         self._held.clear()
 
 
-def _entry_size(held: tuple[int, Entry]) -> int:
-    return max(SMALLEST_ENTRY, 2 * len(held[1].text) + 2 * len(held[1].evidence))
-
-
-def _own_copy(entry: Entry) -> Entry:
-    metadata = copy.deepcopy(entry.metadata) if entry.metadata else {}
-    return altered(entry, tags=[*entry.tags], turn_refs=[*entry.turn_refs], metadata=metadata)
+def _own_copies(entries: Collection[Entry]) -> list[Entry]:
+    lists = [{"tags": [*one.tags], "turn_refs": [*one.turn_refs]} for one in entries]
+    metadata = [{"metadata": copy.deepcopy(one.metadata) if one.metadata else {}} for one in entries]
+    return filled_each(Entry, [a.__dict__ | b | c for a, b, c in zip(entries, lists, metadata, strict=True)])
 
 
 class Held:
@@ -96,6 +98,8 @@ class Held:
     def __init__(self, partition: Partition, index: PartitionIndex) -> None:
         self.partition = partition
         self.index = index
+        self.bank: Bank | None = None
+        """Of this index alone, while it stays as it is."""
         self._condition = threading.Condition()
         self._readers = 0
         self._writing = False
@@ -130,6 +134,15 @@ class Held:
                 self._condition.notify_all()
 
 
+def _bank_of(held: Sequence[Held]) -> Bank:
+    """Of one partition it is made once; of several, as their columns are joined in it, and if vectors are fetched, each time."""
+    if len(held) != 1 or held[0].index.fetch is not None:
+        return Bank([one.index for one in held])
+    if held[0].bank is None:
+        held[0].bank = Bank([held[0].index])
+    return held[0].bank
+
+
 class Ram:
     """The indexes of a store's partitions in this process."""
 
@@ -155,6 +168,8 @@ class Ram:
         """What recalls found lately, for when the same is asked again; each says what it rests on."""
         self.asked: LruCache[Hashable, Any] = LruCache(MOST_ASKED)
         """What else is known of what was asked lately: how questions score, and what answers in a scope rest on."""
+        self._heads: LruCache[tuple[Partition, ...], tuple[Hashable, list[Head | None]]] = LruCache(MOST_ASKED)
+        """Of what was asked lately, and the store's moment then."""
         self._files = IndexFiles(store)
         self._engine = engine
         self._pid = os.getpid()
@@ -176,14 +191,14 @@ class Ram:
         return head is not None and head.seq <= most
 
     @contextmanager
-    def bank(self, partitions: Sequence[Partition]) -> Iterator[tuple[Bank, list[Partition]]]:
-        """The partitions that exist, as of now, with their names; nobody changes them meanwhile.
+    def bank(self, partitions: Sequence[Partition], moment: Hashable = None) -> Iterator[tuple[Bank, list[Partition]]]:
+        """The partitions that exist, as of now, with their names; nobody changes them meanwhile. With the store's `moment`
+        their heads are read only if anything was written.
 
         Of a call with a deadline, those that are not read by then are missing; reading them goes on.
         """
         self._begin_anew_after_fork()
-        heads = self._store.heads(partitions)
-        self._drop_replaced(partitions, heads)
+        heads = self._heads_at(moment, partitions)
         present = [(partition, head) for partition, head in zip(partitions, heads, strict=True) if head is not None]
         if (until := deadline()) is None:
             held = [self._current(partition, head) for partition, head in present]
@@ -202,10 +217,23 @@ class Ram:
             for one in sorted(held, key=lambda h: h.index.partition_no):
                 one.begin()
                 reading.append(one)
-            yield Bank([one.index for one in held]), [one.partition for one in held]
+            yield _bank_of(held), [one.partition for one in held]
         finally:
             for one in reversed(reading):
                 one.end()
+
+    def _heads_at(self, moment: Hashable, partitions: Sequence[Partition]) -> list[Head | None]:
+        names = tuple(partitions)
+        known = self._heads.get(names)
+        if known is None or moment is None or known[0] != moment:
+            known = moment, self._store.heads(partitions)
+            self._heads.put(names, known)
+            # Another process may have dropped partitions, or dropped and begun them anew.
+            numbers = {
+                one: None if head is None else head.partition_no for one, head in zip(names, known[1], strict=True)
+            }
+            self.forget([one for one in names if self._numbers.get(one, numbers[one]) != numbers[one]])
+        return known[1]
 
     def _if_current(self, head: Head) -> Held | None:
         held = self._held.get(head.partition_no)
@@ -245,12 +273,15 @@ class Ram:
         self._numbers[partition] = held.index.partition_no
 
     def _update(self, held: Held) -> None:
-        index = held.index
+        index, held.bank = held.index, None
         if not len(index):
             index = PartitionIndex(index.partition_no, self._width(), self._weights)
             index = self._files.load(held.partition, index)
         if not len(index):
-            if self._engine is not None and self._is_too_large(held.partition):
+            rows = 0 if self._engine is None else self._store.counts([held.partition], only=["entries"])["entries"]
+            if (
+                self._engine is not None and index_bytes(rows, self._width()) > self.max_bytes
+            ):  # alone more than all may take
                 self._engine.relieve(held.partition, index)
             index.load(self._pages(index))
         held.index = index  # now that it is whole: reading it may fail half-way
@@ -265,11 +296,6 @@ class Ram:
             self._engine.follow(held.partition, index, delta)
             if index.elsewhere is not None and index.fetch is None and index.nbytes > self.max_bytes:
                 index.leave_vectors(self._store.vectors)
-
-    def _is_too_large(self, partition: Partition) -> bool:
-        """Whether a partition alone would take more memory than all may."""
-        rows = self._store.counts([partition], only=["entries"])["entries"]
-        return index_bytes(rows, self._width()) > self.max_bytes
 
     def _removed(self, nos: Sequence[int]) -> None:
         self._forget_answers()
@@ -292,16 +318,6 @@ class Ram:
             with self._lock:
                 self._pid = os.getpid()
                 self._held, self._numbers = OrderedDict(), {}
-
-    def _drop_replaced(self, partitions: Sequence[Partition], heads: Sequence[Head | None]) -> None:
-        """Let go of partitions that another process dropped, or dropped and began anew."""
-        stale = [
-            partition
-            for partition, head in zip(partitions, heads, strict=True)
-            if (held := self._numbers.get(partition)) is not None and (head is None or head.partition_no != held)
-        ]
-        if stale:
-            self.forget(stale)
 
     def _evict(self, *, keep: set[int]) -> None:
         with self._lock:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -74,8 +75,7 @@ class Ranked:
         return filled(Ranked, rows=self.rows, names=[*self.names, name], weights=weights, values=grown)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class View:
+class View(NamedTuple):
     """What factors and features are computed from: one query over a bank, with its candidates."""
 
     bank: Bank
@@ -93,7 +93,7 @@ class View:
 
     def of_rows(self, rows: Rows) -> View:
         """The same view with other candidates."""
-        return self if rows is self.rows else filled(View, **{**self.__dict__, "rows": rows})
+        return self if rows is self.rows else self._replace(rows=rows)
 
 
 # -- factors ---------------------------------------------------------------------------------------------------------
@@ -111,21 +111,21 @@ def factors(view: View) -> Ranked:
 
 def _speaker(view: View) -> Column:
     """1 when the query names the speaker."""
-    if not any(partition.speakers for partition, _ in view.bank.filled):
+    if not view.bank.speakers:
         return np.zeros(len(view.rows), dtype=np.float32)
-    names = np.array(view.question.names, dtype=np.int64)
-    named: Column = (view.bank.column("speaker", view.rows)[:, None] == names).any(axis=1).astype(np.float32)
+    names = np.array(view.question.terms, dtype=np.uint64).view(np.int64)
+    named: Column = (view.bank.speaker[view.rows][:, None] == names).any(axis=1).astype(np.float32)
     return named
 
 
 def _length(view: View) -> Column:
     """ln(characters / typical), from -2 to ln 2: very short texts say little."""
-    chars = view.bank.column("chars", view.rows).astype(np.float64)
+    chars = view.bank.chars[view.rows].astype(np.float64)
     return np.clip(np.log((chars + 1) / view.profile.typical_chars), _SHORTEST, _LONGEST)
 
 
 def _age_days(view: View) -> Column:
-    days: Column = np.maximum(view.reference - view.bank.column("at", view.rows), 0) / MICROS_PER_DAY
+    days: Column = np.maximum(view.reference - view.bank.at[view.rows], 0) / MICROS_PER_DAY
     return days
 
 
@@ -137,12 +137,12 @@ def _recency(view: View) -> Column:
 
 def _unsure(view: View) -> Column:
     """Entries extracted by rules, or that failed, rank lower."""
-    return np.minimum(view.bank.column("confidence", view.rows).astype(np.float64) - USUAL_CONFIDENCE, 0.0)
+    return np.minimum(view.bank.confidence[view.rows].astype(np.float64) - USUAL_CONFIDENCE, 0.0)
 
 
 def _reliability(view: View) -> Column:
     """min(confidence · sqrt(usage / 10), 1), confidence halved in each half-life, if one is set."""
-    confidence, usage = (view.bank.column(name, view.rows).astype(np.float64) for name in ("confidence", "usage"))
+    confidence, usage = (column[view.rows].astype(np.float64) for column in (view.bank.confidence, view.bank.usage))
     if view.profile.confidence_half_life_days < np.inf:
         confidence *= 0.5 ** (_age_days(view) / view.profile.confidence_half_life_days)
     return np.minimum(confidence * np.sqrt(usage / 10), 1.0)
@@ -150,7 +150,7 @@ def _reliability(view: View) -> Column:
 
 def _of_assistant(view: View) -> Mask:
     """A short turn of the assistant: what the person said counts more."""
-    return view.bank.has_trait(Trait.ASSISTANT, view.rows) & (view.bank.column("chars", view.rows) < SHORT_REPLY_CHARS)
+    return view.bank.has_trait(Trait.ASSISTANT, view.rows) & (view.bank.chars[view.rows] < SHORT_REPLY_CHARS)
 
 
 FACTORS: dict[str, Callable[[View], Column | Mask]] = {
@@ -181,7 +181,7 @@ def dated(question: Question, bank: Bank, rows: Rows | None = None) -> Column:
 
 def of_named_dates(question: Question, bank: Bank, rows: Rows | None = None) -> tuple[Mask, Mask]:
     """For each row (None: of the whole bank) whether it is of a month named, and whether it is of a day named."""
-    moments = bank.column("at", slice(None) if rows is None else rows)
+    moments = bank.at if rows is None else bank.at[rows]
     in_month = in_day = np.zeros(len(moments), dtype=bool)
     if len(moments):
         for named in question.dates:
@@ -253,13 +253,13 @@ def features(
     before, after = [np.where(near >= 0, plain[near], np.float32(0)) for near in beside] or (nothing, nothing)
     when = bank.has_trait(Trait.TIMED, rows) if question.asks_when else nothing
     recency = ranked.values[:, ranked.names.index("recency")] if "recency" in ranked.names else _recency(view)
-    rare = bank.column("rare", rows) / (bank.column("distinct", rows).astype(np.float64) + 1)
-    helped = [repeated.get(no, 0.0) for no in bank.column("no", rows).tolist()] if repeated else nothing
+    rare = bank.rare[rows] / (bank.distinct[rows].astype(np.float64) + 1)
+    helped = [repeated.get(no, 0.0) for no in bank.no[rows].tolist()] if repeated else nothing
     relevance = np.exp(base - base.max(initial=0.0))
-    newer, longer = (_share_below(bank.column(name, rows), relevance) for name in ("at", "chars"))
+    newer, longer = (_share_below(column[rows], relevance) for column in (bank.at, bank.chars))
     habit = None
     if past is not None:
-        habit = past.habits({name: bank.column(name, rows).tolist() for name in ("tags", *SHARED)})
+        habit = past.habits([*zip(*(getattr(bank, name)[rows].tolist() for name in ("tags", *SHARED)), strict=True)])
     columns = (month, day, plain[rows], before, after, _coverage(view, *beside), view.meaning[rows], when)
     found = np.empty((len(rows), len(FEATURES)))
     own = (helped, newer, longer, nothing if habit is None else habit)
@@ -294,7 +294,7 @@ def _session(view: View, base: Values) -> Column:
     top = float(base.max(initial=-np.inf))
     if not view.bank.in_threads or not len(base):
         return base - top
-    thread = view.bank.column("thread", view.rows)
+    thread = view.bank.thread[view.rows]
     _, place = np.unique(thread, return_inverse=True)
     best = np.full(len(thread), -np.inf)
     np.maximum.at(best, place, base)

@@ -16,7 +16,7 @@ from wellworn.core.fence import MIN_CONFIDENCE
 from wellworn.core.values import LAYERS, MAX_NAME_CHARS, Kind, Layer, LinkType, RecursionMode, State, Trust
 from wellworn.ingest.validate import MAX_K, MAX_QUERY_CHARS, MAX_TEXT_BYTES, WAIT_S
 from wellworn.ops.retention import RetentionPolicy
-from wellworn.search.filters import Filters
+from wellworn.search.filters import NO_FILTERS, Filters
 from wellworn.server.keys import Role
 from wellworn.tasks.bank import DEFAULT_K
 from wellworn.tasks.bank import MIN_CONFIDENCE as SURE_ITEM
@@ -137,7 +137,7 @@ class RecallBody(RequestBody):
 
     def filters(self) -> Filters:
         asked = self.model_fields_set - {"query", "k", "recursion", "deadline_s"}
-        return Filters.of(**{name: getattr(self, name) for name in asked})
+        return Filters.of(**{name: getattr(self, name) for name in asked}) if asked else NO_FILTERS
 
 
 class ReasonBody(RequestBody):

@@ -123,6 +123,8 @@ class Delta:
     seq: int
     rows: list[Slim]
     removed: list[int]
+    linked: bool = True
+    """Whether links made by hand may touch its entries. To make or remove one counts as a change."""
 
 
 @dataclass(frozen=True, kw_only=True)

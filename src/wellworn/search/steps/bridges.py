@@ -267,7 +267,7 @@ class Bridges:
     def _thread(self, row: int) -> tuple[int, int]:
         """The row's partition and its thread there."""
         at = np.array([row])
-        return int(self._bank.owner(at)[0]), int(self._bank.column("thread", at)[0])
+        return int(self._bank.owner(at)[0]), int(self._bank.thread[at][0])
 
 
 def subject_of(entry: Entry) -> str:

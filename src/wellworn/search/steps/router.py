@@ -14,9 +14,9 @@ first question is searched in several steps.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from wellworn.core.dataclass import dataclass
@@ -24,7 +24,7 @@ from wellworn.core.errors import InvalidInput
 from wellworn.core.lazy import cached_property, regex
 from wellworn.core.locks import Deadline
 from wellworn.core.spans import span
-from wellworn.core.values import Recall, RecursionMode, Scope, altered
+from wellworn.core.values import Partition, Recall, RecursionMode, Scope, altered
 from wellworn.ingest.validate import checked_fraction, checked_k, checked_query, checked_seconds, shown
 from wellworn.search.filters import Filters
 from wellworn.search.pipeline import Searcher
@@ -135,6 +135,7 @@ def shape_of(query: str) -> Shape:
     return "bridge" if nested or _CHAIN.search(query) else "plain"
 
 
+@lru_cache(maxsize=512)  # asked again as long as nobody has written anything
 def complexity(query: str, *, layers: int = 1) -> float:
     """The score of a question to a scope of so many layers; no search, a few hundredths of a millisecond."""
     lower = query[:READ_CHARS].lower()
@@ -228,13 +229,12 @@ class Router:
         """How this question is searched: `off` is at once."""
         settings = self._recursion
         mode = settings.mode if recursion is None or settings.mode == "off" else checked_recursion(recursion)
-        return mode if mode != "on" or self._complexity(query, scope) >= settings.threshold else "off"
+        if mode != "on":
+            return mode
+        layers = len({one.layer for one in scope.partitions()})
+        return mode if complexity(checked_query(query), layers=layers) >= settings.threshold else "off"
 
-    def _complexity(self, query: str, scope: Scope) -> float:
-        """Kept like an answer: what is forgotten is not in it."""
-        query, asked = checked_query(query), self._searcher.ram.asked
-        score: float | None = asked.get((complexity, query, scope))
-        if score is None:
-            score = complexity(query, layers=len({partition.layer for partition in scope.partitions()}))
-            asked.put((complexity, query, scope), score)
-        return score
+    def forget(self, partitions: Sequence[Partition]) -> int:
+        """See `Searcher.forget`; questions are forgotten, too."""
+        complexity.cache_clear()
+        return self._searcher.forget(partitions)

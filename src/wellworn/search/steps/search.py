@@ -162,7 +162,7 @@ class Executor:
         for hop in range(HOPS):
             rows = np.array([*reached], dtype=np.intp)
             if not action.turns:
-                rows = rows[context.bank.column("kind", rows) != _EPISODE]
+                rows = rows[context.bank.kind[rows] != _EPISODE]
             self._usage.spend(tokens=bridges.read(rows))
             for row in rows.tolist():
                 self._usage.check()
@@ -228,7 +228,7 @@ def _chosen(ranked: Ranked, state: _State) -> Rows:
 
 def _recent(action: actions.FilterByRecency, state: _State) -> int:
     """Leave out what is too old, unless that is everything."""
-    at = state.context.bank.column("at", state.ranked.rows).astype(np.int64)
+    at = state.context.bank.at[state.ranked.rows].astype(np.int64)
     kept = np.flatnonzero(at >= state.context.view.reference - action.max_age_days * MICROS_PER_DAY)
     if len(kept):
         state.ranked = state.ranked.take(kept)

@@ -128,7 +128,9 @@ class SqlReader(StoreReader):
     ) -> Delta:
         with self._reading(snapshot=True) as db:
             head = db.ask(
-                f"SELECT s.seq, (SELECT width FROM models WHERE current) FROM partitions s WHERE s.no = ? AND {VISIBLE}",
+                "SELECT s.seq, (SELECT width FROM models WHERE current), "
+                "EXISTS (SELECT 1 FROM links INDEXED BY links_by_hand WHERE automatic = 0) "
+                f"FROM partitions s WHERE s.no = ? AND {VISIBLE}",
                 (partition_no,),
             )
             if not head:
@@ -142,12 +144,12 @@ class SqlReader(StoreReader):
             query = _SLIM.format(index=index, **read, **whole)
             found = db.ask(query + limited(limit, values), values)
             removed = db.ask("SELECT entry FROM removed WHERE partition = ? AND seq > ?", (partition_no, since))
-        ((seq, width),) = head
+        ((seq, width, linked),) = head
         rows = whole_page(found, vector_bytes := 4 * (width or 0))
         if rows is None:
             make = partial(slim_from, vector_bytes=vector_bytes)
             rows = self.damage.read(found, make, lambda row: f"index record {row[0]}")
-        return Delta(seq=seq, rows=rows, removed=[no for (no,) in removed])
+        return Delta(seq=seq, rows=rows, removed=[no for (no,) in removed], linked=bool(linked))
 
     def counts(self, partitions: Sequence[Partition], *, only: Sequence[str] = ()) -> dict[str, int]:
         with self._reading(snapshot=True) as db:
@@ -338,7 +340,9 @@ class SqlReader(StoreReader):
         )
 
     def edges(self, nos: Sequence[int], *, types: Sequence[str] | None = None) -> list[Edge]:
-        # Links by hand have indexes of their own: they are few, and asked for at every recall.
+        if not nos:
+            return []
+        # Links by hand have indexes of their own: they are few.
         ends = {"source": "", "target": "INDEXED BY links_by_target"}
         if types is None:
             ends = {"source": "INDEXED BY links_by_hand", "target": "INDEXED BY links_by_hand_to"}
@@ -346,9 +350,6 @@ class SqlReader(StoreReader):
         queries: list[str] = []
         values: list[Any] = []
         with self._reading() as db:
-            some = "SELECT 1 FROM links INDEXED BY links_by_hand WHERE automatic = 0 LIMIT 1"
-            if types is None and not db.ask(some):
-                return []
             for end, index in ends.items():
                 where = f"{end} {db.among(nos, values)} AND "
                 where += "automatic = 0" if types is None else f"type IN ({written})"

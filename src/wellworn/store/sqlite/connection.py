@@ -24,7 +24,7 @@ from typing import Any
 
 from wellworn.core.errors import StoreBusy, StoreClosed, StoreCorrupt, StoreError
 from wellworn.core.locks import patience_left
-from wellworn.store.sqlite.db import SqliteDb, translated, translation
+from wellworn.store.sqlite.db import BROKEN, SqliteDb, translated, translation
 from wellworn.store.sqlite.driver import PLAIN_HEADER, connect, raw_key, salt_of
 from wellworn.store.sqlite.log import (
     BUSY_TIMEOUT_S,
@@ -183,14 +183,16 @@ class Connections:
 
     def moment(self) -> Hashable:
         """As one connection sees it, which never writes: SQLite tells each of what the others committed."""
-        with _gate, translated():
+        with _gate:
             self.alive()
             with self._pool_lock:
                 self.check_open()  # it may have been closed while we waited
                 self._check_key()
-                if self._held.watcher is None:
-                    self._held.watcher = self._connect()
-                return self._held.watcher, self._held.watcher.execute("PRAGMA data_version").fetchone()[0]
+                try:
+                    watcher = self._held.watcher = self._held.watcher or self._connect()
+                    return watcher, watcher.execute("PRAGMA data_version").fetchone()[0]
+                except BROKEN as error:
+                    raise translation(error) from error
 
     def check_there(self) -> None:
         """Raise when the file was deleted or replaced: what is written now would be lost."""
