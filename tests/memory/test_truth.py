@@ -709,6 +709,7 @@ def test_an_answer_that_knows_nothing_is_never_a_hit(answer: str, found: bool) -
         ("assistant", "What happens on Saturday?", 30, "bread"),
         ("Tom", "What happens on Saturday?", 30, "choir"),
         ("assistant", "What happens on Saturday?", 0, "choir"),  # both at one time
+        ("assistant", "What happens on Saturday?", 2, "choir"),  # little changes within days
         ("assistant", "What happens every Saturday of the week?", 30, "choir"),  # "every" and "week": each has one
     ],
 )

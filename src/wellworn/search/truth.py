@@ -26,7 +26,7 @@ from wellworn.search.bank import Bank, distinct
 from wellworn.search.context import SearchContext
 from wellworn.search.partition import NONE, SUPERSEDED
 from wellworn.search.replaced import SILENT
-from wellworn.search.score import Ranked, factors
+from wellworn.search.score import MICROS_PER_DAY, Ranked, factors
 
 LEADS, RELEVANT = 0.8, 0.1
 """What replaced a candidate takes over its place if the replaced one has the first share of the best score, or itself the
@@ -36,9 +36,10 @@ NEAR, SURER = 0.6, 1.5
 it is: minus `SURER` times the chance."""
 IN_PART = -1.0
 """The same where the newer one replaced a part of the older: hardly any score is too low."""
-EQUAL, ALIKE = 0.8, 0.4
+EQUAL, ALIKE, LATER = 1.2, 0.4, 0.1
 """Of what a person told an assistant, the newer is put above the older also without that, if it has `EQUAL` of its score, or
-less the surer both are about one topic: minus up to `ALIKE`."""
+less the surer both are about one topic (minus up to `ALIKE`) and the later it was told: minus `LATER` · ln(1 + days), of a
+year at most. Little changes within a week, much within months."""
 ANOTHERS = 0.75
 """The share of its score that an entry loses which is about somebody else than the question."""
 NOT_SO = 0.5
@@ -196,9 +197,11 @@ def _about_equal(ranked: Ranked, context: SearchContext, best: Sequence[int]) ->
     states &= (bank.column("chars", rows) <= LONGEST_MESSAGE) & (bank.column("state", rows) != SUPERSEDED)
     scores, at, speaker = ranked.scores[best], bank.column("at", rows), bank.column("speaker", rows)
     fits = states & states[:, None] & (at[:, None] > at) & (speaker[:, None] == speaker)
-    fits &= (scores[:, None] >= (EQUAL - ALIKE) * scores) & (scores[:, None] < scores)
+    days = np.clip((at[:, None] - at) / MICROS_PER_DAY, 0.0, 365.0)
+    share = EQUAL - LATER * np.log1p(days)
+    fits &= (scores[:, None] >= (share - ALIKE) * scores) & (scores[:, None] < scores)
     pairs = np.argwhere(fits)
-    if not len(pairs):
+    if not len(pairs) or not _asks_what_is(context):
         return []
     used = np.array(sorted({*pairs.ravel().tolist()}))
     thread, replies = bank.column("thread", slice(None)), bank.has_trait(Trait.ASSISTANT, slice(None))
@@ -209,10 +212,10 @@ def _about_equal(ranked: Ranked, context: SearchContext, best: Sequence[int]) ->
         for place, row in zip(used.tolist(), rows[used].tolist(), strict=True)
         if row in entries and int(thread[row]) in answered
     }
-    known, alike = set(context.view.question.terms), ALIKE if _asks_what_is(context) else 0.0
+    known = set(context.view.question.terms)
     news = {place for place, one in said.items() if tells(one.text) and not known.issuperset(terms(one.text))}
     return [
-        (best[new], best[old], EQUAL - alike * float(_strength(agreement(said[old], said[new]))))
+        (best[new], best[old], float(share[new, old]) - ALIKE * _strength(agreement(said[old], said[new])))
         for new, old in pairs.tolist()
         if new in news and old in said and may_follow(said[old], said[new])
     ]
