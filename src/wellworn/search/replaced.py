@@ -95,7 +95,7 @@ class Truth:
     def _late(self, partition: Partition, records: Sequence[NewEntry], numbers: Sequence[int]) -> set[int]:
         """Those of these records that are older than something stored or given before them."""
         with self._ram.bank([partition]) as (bank, _):
-            newest, late = int(bank.column("at", slice(None)).max()) if len(bank) else None, set[int]()
+            newest, late = int(bank.at.max()) if len(bank) else None, set[int]()
         for number in numbers:
             at = to_micros(records[number].entry.at)
             if newest is not None and at < newest:
@@ -109,8 +109,8 @@ class Truth:
         that replaces nothing, so reflection reads such a dialogue at its end."""
         if thread is None:
             return False
-        rows = np.flatnonzero(bank.column("thread", slice(None)) == thread)
-        others = bank.column("speaker", rows) != speaker
+        rows = np.flatnonzero(bank.thread == thread)
+        others = bank.speaker[rows] != speaker
         others &= ~bank.has_trait(Trait.ASSISTANT, rows)
         return bool(others.any())
 
@@ -124,8 +124,8 @@ class Truth:
         with self._ram.bank([partition]) as (bank, _):
             if self._among_people(bank, record.entry.thread, record.index.speaker):
                 return []
-            rows = np.flatnonzero(_fit(bank) & (bank.column("thread", slice(None)) == record.entry.thread))
-            last = rows[np.lexsort((bank.column("no", rows), bank.column("at", rows)))][-1:]
+            rows = np.flatnonzero(_fit(bank) & (bank.thread == record.entry.thread))
+            last = rows[np.lexsort((bank.no[rows], bank.at[rows]))][-1:]
             nos, seqs = bank.named(last)
         return [*self._ram.entries.read(nos, seqs).values()]
 
@@ -183,9 +183,9 @@ def _fit(bank: Bank, *, ended: bool = False) -> Mask:
     """The rows of statements that hold now, or of `ended` ones too."""
     everything = slice(None)
     fits = ~bank.has_trait(SILENT, everything)
-    fits &= bank.column("alive", everything) & (ended | (bank.column("state", everything) != SUPERSEDED))
-    fits &= np.isin(bank.column("kind", everything), _COMPARED_CODES)
-    fits &= bank.column("chars", everything) <= LONGEST_CHARS
+    fits &= bank.alive[everything] & (ended | (bank.state[everything] != SUPERSEDED))
+    fits &= np.isin(bank.kind[everything], _COMPARED_CODES)
+    fits &= bank.chars[everything] <= LONGEST_CHARS
     return fits
 
 

@@ -104,14 +104,14 @@ def weighed(ranked: Ranked, context: SearchContext) -> Ranked:
 def settle(ranked: Ranked, context: SearchContext) -> Ranked:
     """The ranking with what holds now above what it replaced; asked about the past, with what held last above both."""
     bank, margin, moment = context.bank, context.bounds.profile.margin, to_micros(context.bounds.moment)
-    over = (bank.column("state", ranked.rows) == SUPERSEDED) & (bank.column("valid_to", ranked.rows) <= moment)
+    over = (bank.state[ranked.rows] == SUPERSEDED) & (bank.valid_to[ranked.rows] <= moment)
     if not over.any() or not margin:
         return ranked
-    lines = _lines(context, bank.column("no", ranked.rows[over]).tolist(), moment)
+    lines = _lines(context, bank.no[ranked.rows[over]].tolist(), moment)
     every = sorted({row for now, before in lines.items() for row in (now, *before)})
     ranked = context.with_rows(ranked, np.array(every, dtype=np.intp))
     place = {row: number for number, row in enumerate(ranked.rows.tolist())}
-    scores, ends = ranked.scores, bank.column("valid_to", ranked.rows)
+    scores, ends = ranked.scores, bank.valid_to[ranked.rows]
     leads, relevant = LEADS * scores.max(), RELEVANT * scores.max()
     lift, entries = np.zeros(len(scores)), context.read(np.array(every, dtype=np.intp))
     for row, replaced in lines.items():
@@ -125,14 +125,14 @@ def settle(ranked: Ranked, context: SearchContext) -> Ranked:
                 above = scores.max()
             lift[last] = max(lift[last], above + margin - scores[last])
             continue
-        for old in before:
-            ended = int(ranked.rows[old])
-            if _asks_for(context, ended, row) or _leaves(context, entries, ended, row):
-                continue
-            if scores[old] >= leads or scores[new] >= relevant:
-                lift[new] = max(lift[new], scores[old] + margin - scores[new])
-            else:
-                lift[old] = min(lift[old], scores[new] - margin - scores[old])
+        for old in sorted(before, key=lambda where: -scores[where]):
+            above, ended = scores[old] + margin - scores[new], int(ranked.rows[old])
+            raises = scores[old] >= leads or scores[new] >= relevant
+            changed, by = (new, above) if raises else (old, -above)
+            if raises != (by > lift[changed]) or by == lift[changed]:
+                continue  # it stands so already: what follows reads both texts
+            if not (_asks_for(context, ended, row) or _leaves(context, entries, ended, row)):
+                lift[changed] = by
     return ranked.with_factor("holds", lift, 1.0)
 
 
@@ -145,7 +145,7 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
     bank = context.bank
     best = ranked.order[:READ_ROWS].tolist()
     rows = ranked.rows[best]
-    nos, held = bank.column("no", rows).tolist(), bank.column("state", rows) != SUPERSEDED
+    nos, held = bank.no[rows].tolist(), bank.state[rows] != SUPERSEDED
     in_part = {no for no, whole in zip(nos, held.tolist(), strict=True) if whole}  # `settle` treats the others
     edges = [
         (new, old, NEAR - SURER * min(chance, SURE) if type_ == "contradicts" else IN_PART)
@@ -156,10 +156,10 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
         return ranked
     further = bank.rows_of(sorted({new for new, _, share in edges if share == IN_PART}.difference(nos)))
     ranked = context.with_rows(ranked, np.array(further, dtype=np.intp))
-    scores, at = ranked.scores, bank.column("at", ranked.rows)
+    scores, at = ranked.scores, bank.at[ranked.rows]
     place = dict(zip(nos, best, strict=True))
     if further:
-        places = zip(bank.column("no", ranked.rows).tolist(), ranked.rows.tolist(), strict=True)
+        places = zip(bank.no[ranked.rows].tolist(), ranked.rows.tolist(), strict=True)
         place |= {no: where for where, (no, row) in enumerate(places) if row in further}
     lift = np.zeros(len(scores))
     found = [
@@ -193,9 +193,9 @@ def _about_equal(ranked: Ranked, context: SearchContext, best: Sequence[int]) ->
     """Pairs of these places, the newer first, of statements to an assistant with about the same score, and the share of the
     older one's that the newer needs."""
     bank, rows = context.bank, ranked.rows[best]
-    states = ~bank.has_trait(SILENT, rows) & (bank.column("thread", rows) != NONE)
-    states &= (bank.column("chars", rows) <= LONGEST_MESSAGE) & (bank.column("state", rows) != SUPERSEDED)
-    scores, at, speaker = ranked.scores[best], bank.column("at", rows), bank.column("speaker", rows)
+    states = ~bank.has_trait(SILENT, rows) & (bank.thread[rows] != NONE)
+    states &= (bank.chars[rows] <= LONGEST_MESSAGE) & (bank.state[rows] != SUPERSEDED)
+    scores, at, speaker = ranked.scores[best], bank.at[rows], bank.speaker[rows]
     fits = states & states[:, None] & (at[:, None] > at) & (speaker[:, None] == speaker)
     days = np.clip((at[:, None] - at) / MICROS_PER_DAY, 0.0, 365.0)
     share = EQUAL - LATER * np.log1p(days)
@@ -204,7 +204,7 @@ def _about_equal(ranked: Ranked, context: SearchContext, best: Sequence[int]) ->
     if not len(pairs) or not _asks_what_is(context):
         return []
     used = np.array(sorted({*pairs.ravel().tolist()}))
-    thread, replies = bank.column("thread", slice(None)), bank.has_trait(Trait.ASSISTANT, slice(None))
+    thread, replies = bank.thread, bank.has_trait(Trait.ASSISTANT, slice(None))
     answered = set(thread[np.isin(thread, thread[rows[used]]) & replies].tolist())
     entries, asked = context.read(rows[used]), read(context.query.rstrip("?"))
     said = {
@@ -228,9 +228,9 @@ def on_topic(ranked: Ranked, context: SearchContext) -> Ranked:
     bank, rows, asked = context.bank, ranked.rows, read(context.query.rstrip("?"))
     if asked.foreign or asked.others or (asked.names and not asked.of_speaker):  # the last two ask for somebody else's
         return ranked
-    states = ~bank.has_trait(SILENT, rows) & (bank.column("chars", rows) <= LONGEST_MESSAGE)
+    states = ~bank.has_trait(SILENT, rows) & (bank.chars[rows] <= LONGEST_MESSAGE)
     if not asked.of_speaker:
-        states &= bank.column("thread", rows) != NONE  # notes are not of the one who asks
+        states &= bank.thread[rows] != NONE  # notes are not of the one who asks
     places, values = np.flatnonzero(states), np.zeros(len(rows))
     if not len(places):
         return ranked
@@ -287,7 +287,7 @@ def held_then(ranked: Ranked, context: SearchContext) -> Ranked:
     so later."""
     if (then := moment_asked(context.query)) is None:
         return ranked
-    later = context.bank.column("at", ranked.rows) >= to_micros(min(then, context.bounds.moment))
+    later = context.bank.at[ranked.rows] >= to_micros(min(then, context.bounds.moment))
     return ranked.with_factor("later", np.where(later, -TOLD_LATER * np.maximum(ranked.scores, 0.0), 0.0), 1.0)
 
 
@@ -306,7 +306,7 @@ def own_first(ranked: Ranked, context: SearchContext) -> Ranked:
         return ranked
     what_is = _asks_what_is(context)
     best = ranked.order[:READ_ROWS]
-    best = best[(context.bank.column("chars", ranked.rows[best]) <= LONGEST_MESSAGE) & (ranked.scores[best] > 0)]
+    best = best[(context.bank.chars[ranked.rows[best]] <= LONGEST_MESSAGE) & (ranked.scores[best] > 0)]
     entries = context.read(ranked.rows[best])
     whose, direct = np.zeros(len(ranked.scores)), np.zeros(len(ranked.scores))
     for place in best.tolist():
@@ -339,7 +339,7 @@ def by_whom(ranked: Ranked, context: SearchContext) -> Ranked:
 
 def noted_first(ranked: Ranked, context: SearchContext) -> Ranked:
     """The ranking with what a model wrote down of a session above what was said there."""
-    noted = context.bank.column("source", ranked.rows) == _BY_MODEL
+    noted = context.bank.source[ranked.rows] == _BY_MODEL
     if not noted.any() or asks_assistant(context.query):
         return ranked
     return ranked.with_factor("noted", np.where(noted, NOTED, 0.0) * np.maximum(ranked.scores, 0.0), 1.0)
@@ -348,7 +348,7 @@ def noted_first(ranked: Ranked, context: SearchContext) -> Ranked:
 def _answers_first(ranked: Ranked, context: SearchContext) -> Ranked:
     """The ranking with answers of the assistant first. One has at least a share of the score of the turn that it answers, also
     of one that only asks: what was asked for may be named only there."""
-    bank, thread = context.bank, context.bank.column("thread", slice(None))
+    bank, thread = context.bank, context.bank.thread
     worded = distinct(ranked.rows[:0], *(rows for _, rows in context.view.lexical.found))
     asking = factors(context.view.of_rows(worded[bank.has_trait(Trait.ASKS, worded)]))  # which is no hit itself
     asking = asking.take(asking.order[:READ_ROWS])
@@ -454,8 +454,8 @@ def _are_apart(context: SearchContext, old: int, new: int) -> bool:
     one, other = bank.vectors(both)
     if one @ other >= SAME_TOPIC:
         return False
-    said, then = bank.column("at", both).tolist()
-    first, second = bank.column("thread", both).tolist()
+    said, then = bank.at[both].tolist()
+    first, second = bank.thread[both].tolist()
     if first == second != NONE and abs(then - said) <= SAME_TIME:
         return True
     words_asked = _asked(context)
