@@ -106,6 +106,18 @@ My favourite colour is green. | My favourite food is pasta.
 I live in Oslo. | I'd love to live in Rome one day.
 My brother Sam lives in Leeds. | My brother Theo lives in York.
 my best friend is chiara | the bus was late again
+I go to the gym on Mondays. | On Wednesdays, I go swimming.
+I don't eat meat. | I eat fish on Fridays.
+I don't drink alcohol. | I drink a lot of green tea.
+I prefer window seats. | On night trains I prefer the aisle.
+I wear contact lenses. | At home I wear glasses.
+We're going to Crete in May. | We're going to Norway in August.
+I use VS Code for Python. | I use IntelliJ for Java.
+I write in British English for client reports. | For the blog aimed at American readers, I write in American English.
+My laptop is a ThinkPad. | My work laptop is a MacBook.
+I play the violin. | I'm learning the piano now.
+I take vitamin D. | I take iron tablets now.
+I play the cello in an orchestra. | I've started learning the ukulele alongside the cello.
 We don't want to carry two bags onto the ferry. | My ferry ticket is 40 pounds.
 Every little tip makes these market stalls less stressful. | The advice about market stalls is quite useful.
 """
@@ -549,6 +561,12 @@ My brother lives in Leeds. | My brother lives in York now.
 i live in hexham | i moved to allendale
 i work at bosch | i started at siemens
 my boss is anna | my new boss is tom
+I have yoga on Tuesdays. | I have yoga on Fridays.
+I teach maths on Mondays. | I teach maths on Tuesdays now.
+I use Vim for Rust. | I use Helix for Rust.
+I don't eat meat. | I eat meat again.
+I play the violin. | I gave up the violin.
+Greta is the lead of our platform team. | Jonas took over from Greta as lead of the platform team.
 I'm going to Shetland in August. | Shetland fell through.
 I'm going to Shetland in August. | My trip to Shetland won't happen.
 We are opening a second shop in Delft. | The shop in Delft was shelved.

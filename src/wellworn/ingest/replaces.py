@@ -111,9 +111,27 @@ def _elsewhere(before: Statement, after: Statement) -> bool:
     return before.lists and not after.lists and not _begin_alike(before, after)
 
 
+def _another_case(before: Statement, after: Statement) -> bool:
+    """Whether it tells of another time or use, and says something else of that: "I swim on Mondays", "On Fridays I climb"; or of
+    something else than what somebody does not do: "I don't eat meat", "I eat fish"."""
+    if after.tells_change and not after.tells_only_now:
+        return False
+    if before.denies and not after.denies and not before.content <= after.content:
+        return True
+    apart = after.case and after.case.isdisjoint(before.content) and before.times.isdisjoint(after.content)
+    if not (apart or _apart(before.use, after.use)):
+        return False
+    return not (before.of_case <= after.of_case or after.of_case <= before.of_case)
+
+
 def _another_of_its_kind(before: Statement, after: Statement) -> bool:
-    """Whether each names one of a kind, and not the same: "my work laptop" and "a private laptop"."""
-    return not ("now" in words(after.said) or _begin_alike(before, after)) and any(
+    """Whether each names one of a kind, and not the same: "my work laptop" and "a private laptop", or just "my laptop"."""
+    if "now" in words(after.said) or _begin_alike(before, after):
+        return False
+    plain = before.owns - {kind for _, _, kind in before.qualified}
+    if not after.tells_change and any(mine and kind in plain for mine, _, kind in after.qualified):
+        return True
+    return any(
         kind == other_kind and which != other_which and (mine or other_mine)
         for mine, which, kind in before.qualified
         for other_mine, other_which, other_kind in after.qualified
@@ -229,13 +247,13 @@ def _most(before: Statement, after: Statement) -> float:
     if before.component and after.component and before.component != after.component:
         return 0.0
     on_topic, several = _on_one_topic(before, after)
-    ends, same = before.names & after.ended, agreement(before, after)
+    ends, same = before.named & after.ended, agreement(before, after)
     unrelated = same < _OTHER_TOPICS and min(before.topics.sum(), after.topics.sum()) > HAS_TOPIC
     if unrelated and english and not ends:
         return _UNSURE
     if not on_topic and not after.tells_change and _apart(before.definite, after.definite):
         return _UNSURE
-    if after.momentary or _elsewhere(before, after) or _another_of_its_kind(before, after):
+    if after.momentary or any(differ(before, after) for differ in (_elsewhere, _another_case, _another_of_its_kind)):
         return _UNSURE
     if after.amount_of and not before.amount_of <= after.content:
         return _UNSURE
@@ -249,7 +267,8 @@ def _most(before: Statement, after: Statement) -> float:
     one_matter = (
         alike or ends or same >= _SAME_TOPIC or _share(before.result_words, after.result_words) >= _HALF or not english
     )
-    many = not after.tells_change and (several or ((before.many or after.many) and not on_topic))
+    told = after.tells_change and not (after.tells_only_now and not named_alike and shared <= before.does)
+    many = not told and (several or ((before.many or after.many) and not on_topic))
     many |= not named_alike and any(a[0] == b[0] and a[1] != b[1] for a in before.labels for b in after.labels)
     tells_of = after.told is not None and after.told[0] in before.names - after.ended and not after.names - before.names
     return 1.0 if one_matter and before.is_so and not many and not tells_of else _UNSURE
@@ -353,7 +372,7 @@ def _probability(
     if near > _SAME:
         return 0.0
     both_have_names = bool(before.names) == bool(after.names)
-    ends, topic = bool(before.names & after.ended), math.log(agreement(before, after) + _NO_TOPIC)
+    ends, topic = bool(before.named & after.ended), math.log(agreement(before, after) + _NO_TOPIC)
     length = math.log1p(len(before.content)) + math.log1p(len(after.content))
     looks = (1.0, nearness or 0.0, near, without_names, ends, after.tells_change, both_have_names, topic, length)
     english = _english(before, after)
@@ -363,6 +382,6 @@ def _probability(
     if notes:
         shared, either = before.result_words & after.result_words, before.result_words | after.result_words
         score += _IN_COMMON * len(shared) / max(1, len(either)) + _ALIKE_SO_FAR * _begin_alike(before, after)
-    if before.names & after.ended and "died" in words(after.said):
+    if before.named & after.ended and "died" in words(after.said):
         score += _DIED
     return min(most, 1.0 if asserts else _UNSURE, 1 / (1 + math.exp(-score)))

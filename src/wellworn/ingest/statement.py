@@ -70,6 +70,7 @@ _NOT_SO = regex(
 """What was or may be does not replace what is, and is not replaced."""
 _BESIDES = regex(
     r"\b(?:(?<!, )still|still(?=\W*$)|also|too(?=\W*$|[.,;!])|as well|besides|in addition|another|a second"
+    r"|alongside|on the side|on top of"
     r"|auch|aussi|también|também|anche|ook|też|także|тоже|также)\b|也|还",
     re.I,
 )
@@ -136,7 +137,19 @@ _COMPONENT = regex(
     r"(?:[Tt]he |[Oo]ur )?([a-z]+(?:[-_][a-z]+)+) "
     r"(?:now |still )?(?:v?\d+\.|(?:runs|uses|stores|listens|needs|talks|reads|writes|has|deploys|shipped)\b|is (?:on|at|in|owned|live)\b)"
 )
+_CALENDAR = "|".join(
+    [*lists.WEEKDAYS, *lists.MONTHS, "weekend", "morning", "afternoon", "evening", "night", "summer", "winter"]
+)
+_CASE = regex(
+    rf"^(?:on|at|in|during|for|with|when) ([^,.;!?]{{2,40}}?),? (?=(?:i|we|my|our)\b)|(?<!\bis )(?<!\bare )(?<!\bdue )\b(?:on|at|in)\s+(?:the\s+)?((?:\w+\s+)?(?:{_CALENDAR})s?)\b",
+    re.I,
+)
+_FRONT = regex(r"((?:^|[.!?] )(?:on|at|in|during|for|with|when) [^,.;!?]{2,40}),(?= (?:i|we|my|our)\b)", re.I)
+_TIMES = regex(rf"\b(?:{_CALENDAR})s?\b", re.I)
+_USE = regex(r"\bfor (?:the |my |our |an? )?([\w-]+(?: [\w-]+)?)\W*$", re.I)
+_DENIES = regex(r"\b(?:(?:do|does)(?:n['’]?t| not)|never)\s", re.I)
 _QUALIFIED = regex(r"\b(my |our |the |an? )(?:new |old |own )?([a-z-]+) (?=([a-z]+)\b)")
+_OWNS = regex(r"\b(?:my|our) (?:new |old |own )?([a-z-]+)\b")
 _NO_KIND = lists.NEW_WORDS | {"old", "former", "first", "second", "next", "last", "best", "whole"}
 _LIST = regex(r"\w, [^,.;:]{1,30}?,? and \w")
 _OF_WHAT = regex(
@@ -254,6 +267,32 @@ class Statement:
         return frozenset(words(" ".join(_WHERE.findall(self.said))))
 
     @cached_property
+    def case(self) -> frozenset[str]:
+        """When it holds, or of what it is said first: "on Mondays", "at home I …"."""
+        return frozenset(map(stem, words(" ".join(map(" ".join, _CASE.findall(self.said)))))) - lists.STOP_WORDS
+
+    @cached_property
+    def of_case(self) -> frozenset[str]:
+        """What it says of that."""
+        rest = map(stem, {*words(_CASE.sub(" ", self.said))} - lists.STOP_WORDS)
+        return frozenset(word for word in rest if word.isalpha()) - lists.CHANGE_WORDS
+
+    @cached_property
+    def times(self) -> frozenset[str]:
+        """Days, months and parts of the day that it names."""
+        return frozenset(map(stem, words(" ".join(_TIMES.findall(self.said)))))
+
+    @cached_property
+    def use(self) -> frozenset[str]:
+        """What the thing is for of which it tells: "I use Vim for Rust"; these are whole words."""
+        return frozenset(words(" ".join(_USE.findall(self.said)))) - lists.STOP_WORDS
+
+    @cached_property
+    def denies(self) -> bool:
+        """It says what somebody does not do."""
+        return bool(_DENIES.search(self.said))
+
+    @cached_property
     def qualified(self) -> list[tuple[bool, str, str]]:
         """What it names with a word that says which one it is, and whether that is somebody's: "my work laptop"."""
         found = []
@@ -261,6 +300,11 @@ class Statement:
             if lists.STOP_WORDS.isdisjoint((which, kind)) and which not in _NO_KIND and not changes([which]):
                 found.append((mine.strip() in ("my", "our"), stem(which), stem(kind)))
         return found
+
+    @cached_property
+    def owns(self) -> frozenset[str]:
+        """What the speaker calls "my", without a word that says which."""
+        return frozenset(map(stem, _OWNS.findall(self.said.lower())))
 
     @cached_property
     def component(self) -> str | None:
@@ -307,6 +351,11 @@ class Statement:
     @cached_property
     def tells_change(self) -> bool:
         return changes(self._words) if self.english else bool(_CHANGES_ABROAD.search(self.said))
+
+    @cached_property
+    def tells_only_now(self) -> bool:
+        """Nothing but "now" tells of a change: who learns the piano now may still play the violin."""
+        return self.english and self.tells_change and not changes(self._words - {"now"})
 
     @cached_property
     def owned_abroad(self) -> frozenset[str]:
@@ -413,7 +462,7 @@ class Statement:
     def parts(self) -> list[str]:
         """The statements of a text, each with its subject."""
         found = []
-        for part in _PARTS.split(TITLE.sub("", self.text)):
+        for part in _PARTS.split(_FRONT.sub(r"\1", TITLE.sub("", self.text))):
             both = _AND_DO.match(part)
             found += [both[1], f"{part.split()[0]} {both[2]}"] if both else [part]
         return [part for part in found if part.strip()]
