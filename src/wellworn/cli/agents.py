@@ -180,7 +180,7 @@ def _before(given: Mapping[str, Any], prompt: str) -> Trajectory:
 
 def _doubt(bank: ReasoningBank, name: str, work: Trajectory) -> None:
     """Make the strategies less sure that rejected work has taught; other work of the session is not meant."""
-    from wellworn.learning.log import LOWEST
+    from wellworn.learning.records import LOWEST
     from wellworn.tasks import judge
     from wellworn.tasks.attempts import REJECTED_STEP
 

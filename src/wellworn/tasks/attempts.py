@@ -23,7 +23,7 @@ from wellworn.core.errors import BudgetExceeded, InvalidInput, ModelFailed, NotF
 from wellworn.core.values import Entry, Hit, Link, Partition, Recall, Scope
 from wellworn.ingest.remember import keep
 from wellworn.ingest.validate import checked_line, checked_query, checked_session_id
-from wellworn.learning.log import FAILURE_STEP, OutcomeInput, judged
+from wellworn.learning.records import FAILURE_STEP, OutcomeInput, judged
 from wellworn.store.events import Event, audit
 from wellworn.store.port import NewEntry, Selection, Tx
 from wellworn.tasks import items

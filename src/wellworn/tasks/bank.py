@@ -21,7 +21,7 @@ from wellworn.core.lazy import cached_property
 from wellworn.core.values import Cost, Entry, Recall, Scope
 from wellworn.ingest import validate
 from wellworn.ingest.scrub import ScrubberSpec
-from wellworn.learning.log import outcome_input, seen_by
+from wellworn.learning.records import outcome_input, seen_by
 from wellworn.memory import Memory
 from wellworn.search.filters import Filters
 from wellworn.tasks.attempts import Assignment, Attempts, Execute, RunResult, TaskResult, TaskSpec, Work, planned
