@@ -25,8 +25,8 @@ from wellworn.ingest.scrub import ScrubberSpec, choose_scrubbing
 from wellworn.ingest.validate import checked_count, checked_flag
 from wellworn.jobs.queue import restart_jobs
 from wellworn.learning.learner import Learner, checked_mode
-from wellworn.learning.log import LearningLog
 from wellworn.learning.policy import read_prior
+from wellworn.learning.records import LearningLog
 from wellworn.search.pipeline import Searcher, checked_profile
 from wellworn.search.profiles import Profile
 from wellworn.search.ram import RAM_MB

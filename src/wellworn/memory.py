@@ -30,7 +30,7 @@ from wellworn.engine import Engine, Settings
 from wellworn.ingest import validate
 from wellworn.ingest.session import Session
 from wellworn.ingest.validate import Details, Draft, TimeLike
-from wellworn.learning.log import MaySee, outcome_input, seen_by
+from wellworn.learning.records import MaySee, outcome_input, seen_by
 from wellworn.search.filters import NO_FILTERS, FilterOptions, Filters
 from wellworn.store.port import Store
 from wellworn.views import AdminView, JobsView, LearningView

@@ -21,7 +21,7 @@ from wellworn.ops.lines import settled
 from wellworn.store.port import NewEntry, Replaced, Store
 
 from .conftest import everything_in, open_memory, open_store
-from .test_frontmatter import JSON, TEXT
+from .test_markdown import JSON, TEXT
 
 WORDS = TEXT.filter(lambda text: bool(text.strip()))
 NAMES = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=30)

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from wellworn.learning.log import LearningLog
+from wellworn.learning.records import LearningLog
 from wellworn.server.service import Trail
 from wellworn.server.workers import MOST_THREADS, Workers
 

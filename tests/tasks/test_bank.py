@@ -13,7 +13,7 @@ from wellworn import Budget, BudgetExceeded, InvalidInput, Memory, NotFound, Sto
 from wellworn.ingest.remember import Writer
 from wellworn.models import ScriptedModel
 from wellworn.models.port import Request
-from wellworn.tasks import ReasoningBank, Work, finish
+from wellworn.tasks import ReasoningBank, Work, attempts
 from wellworn.tasks.engine import Parts
 from wellworn.tasks.items import stage_of
 
@@ -350,7 +350,7 @@ def test_a_run_that_a_crash_cut_off_is_distilled_together_on_resume(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(finish, "distill", failing)
+        patch.setattr(attempts, "distill", failing)
         with pytest.raises(Killed):
             bank.matts_parallel(task_id="t", query="Post it", execute=second_wins, k=2)
     assert [task.state for task in bank.tasks()] == ["judging", "judging"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wellworn import InvalidInput, Memory, Scope, WellwornError
-from wellworn.tasks import ReasoningBank, finish
+from wellworn.tasks import ReasoningBank, attempts
 
 from .world import AGENT, a_call, corrected
 
@@ -92,7 +92,7 @@ def test_an_attempt_that_cannot_be_ended_keeps_no_other_from_it(mem: Memory, mon
             raise ZeroDivisionError
         return distil(attempts, *args, **kwargs)
 
-    monkeypatch.setattr(finish, "distill", broken)
+    monkeypatch.setattr(attempts, "distill", broken)
     for name in ("bob", "eve"):
         out = bank.record(corrected(name), task_id=name)
         assert (out.success, out.fault) == (True, "ZeroDivisionError: ")  # the work is done, whatever we do with it

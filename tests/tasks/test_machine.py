@@ -17,9 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from wellworn import Memory
 from wellworn.tasks import ReasoningBank
+from wellworn.tasks.attempts import Attempts
 from wellworn.tasks.consolidate import Consolidator
 from wellworn.tasks.engine import Parts
-from wellworn.tasks.finish import Finisher
 from wellworn.tasks.items import bank_partition, is_item
 from wellworn.tasks.tasks import NEXT, Task, TaskMoved, Tasks, TaskState
 
@@ -49,7 +49,7 @@ class Lives(RuleBasedStateMachine):
         self.bank = ReasoningBank(self.mem, scope=AGENT)
         parts = Parts(self.mem, AGENT, "mask")
         self.tasks = Mortal(parts.engine.store, parts.engine.clock)
-        self.finisher = Finisher(parts, self.tasks, Consolidator(parts).added)
+        self.finisher = Attempts(parts, self.tasks, Consolidator(parts).added)
         self.begun: list[Task] = []
         self.number = 0
         self.stored: dict[str, bool] = {}

@@ -8,9 +8,9 @@ from memory.world import NOON as NOON
 from memory.world import Clock as Clock
 from wellworn import Scope
 from wellworn.tasks import ReasoningBank, Trajectory, trajectory_of
+from wellworn.tasks.attempts import Attempts
 from wellworn.tasks.consolidate import Consolidator
 from wellworn.tasks.engine import Parts
-from wellworn.tasks.finish import Finisher
 from wellworn.tasks.tasks import Tasks
 
 AGENT = Scope(tenant="acme", agent="a1", user="ada")
@@ -39,8 +39,8 @@ def stuck(name: str) -> Trajectory:
     return a_try(f"Create user {name} with the panel", wrong, wrong, wrong)
 
 
-def finishing(bank: ReasoningBank) -> tuple[Tasks, Finisher]:
+def finishing(bank: ReasoningBank) -> tuple[Tasks, Attempts]:
     """What moves the attempts of a bank on, to stop it anywhere."""
     parts = Parts(bank.memory, AGENT, "mask")
     tasks = Tasks(parts.engine.store, parts.engine.clock)
-    return tasks, Finisher(parts, tasks, Consolidator(parts).added)
+    return tasks, Attempts(parts, tasks, Consolidator(parts).added)

@@ -180,9 +180,9 @@ def _before(given: Mapping[str, Any], prompt: str) -> Trajectory:
 
 def _doubt(bank: ReasoningBank, name: str, work: Trajectory) -> None:
     """Make the strategies less sure that rejected work has taught; other work of the session is not meant."""
-    from wellworn.learning.log import LOWEST
+    from wellworn.learning.records import LOWEST
     from wellworn.tasks import judge
-    from wellworn.tasks.finish import REJECTED_STEP
+    from wellworn.tasks.attempts import REJECTED_STEP
 
     last = next((task for task in bank.tasks() if task.task_id == name), None)
     if last is None or not judge.does(work) or last.query.split() != without_secrets(work.query).split():

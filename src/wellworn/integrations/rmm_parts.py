@@ -161,12 +161,17 @@ class PartsBank:
     clock: Clock
 
     def __post_init__(self) -> None:
-        _check("vector_store", self.vector_store, VectorStore, "give a LangChain VectorStore")
-        _check("embeddings", self.embeddings, Embeddings, "give a LangChain Embeddings")
-        _check("store", self.store, BaseStore, "give a LangGraph BaseStore, such as InMemoryStore()")
-        _check("summarization_model", self.summarization_model, BaseChatModel, "give a LangChain chat model")
-        _check("reranker_config", self.reranker_config, RerankerConfig, "give a RerankerConfig")
-        _check("reflection", self.reflection, ReflectionSettings, "give ReflectionSettings(…)")
+        parts: Sequence[tuple[str, type, str]] = (
+            ("vector_store", VectorStore, "give a LangChain VectorStore"),
+            ("embeddings", Embeddings, "give a LangChain Embeddings"),
+            ("store", BaseStore, "give a LangGraph BaseStore, such as InMemoryStore()"),
+            ("summarization_model", BaseChatModel, "give a LangChain chat model"),
+            ("reranker_config", RerankerConfig, "give a RerankerConfig"),
+            ("reflection", ReflectionSettings, "give ReflectionSettings(…)"),
+        )
+        for name, kind, remedy in parts:
+            if not isinstance(part := getattr(self, name), kind):
+                raise InvalidInput(name, f"a {type(part).__name__} will not do", remedy)
         self.clock = aware(self.clock)
         self.faults = Faults()
         self._model = LangChainModel(self.summarization_model)
@@ -482,11 +487,6 @@ class PartsBank:
 
     def _embedded(self, texts: list[str]) -> list[list[float]]:
         return self.embeddings.embed_documents(texts) if texts else []
-
-
-def _check(name: str, value: object, kind: type, remedy: str) -> None:
-    if not isinstance(value, kind):
-        raise InvalidInput(name, f"a {type(value).__name__} will not do", remedy)
 
 
 def _common_width(embeddings: Embeddings, vector_store: VectorStore) -> int:

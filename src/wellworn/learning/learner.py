@@ -25,10 +25,9 @@ from wellworn.core.values import Entry, LearningStatus, Partition
 from wellworn.ingest.terms import read_question
 from wellworn.learning import policy, records
 from wellworn.learning.guard import NO_EVIDENCE, Z_GAIN
-from wellworn.learning.log import LOWEST, LOWEST_SHARED, LearningLog, MaySee, OutcomeInput, judged
 from wellworn.learning.past import MOST_OUTCOMES, PersonPast, attributes_of
 from wellworn.learning.ranker import Example, Ranker, example_of
-from wellworn.learning.records import LoggedOutcome, LoggedRecall
+from wellworn.learning.records import LearningLog, LoggedOutcome, LoggedRecall, MaySee, OutcomeInput
 from wellworn.store.events import Event, audit
 from wellworn.store.port import StoreReader, Tx
 
@@ -193,8 +192,8 @@ class Learner:
                 rows = rows if used is None else used
                 for entry in self._store.read(rows).values():
                     shared = outcome.places is None and entry.layer in SHARED_LAYERS
-                    lowest = LOWEST_SHARED if shared else LOWEST
-                    tx.update(judged(entry, outcome.value["success"], now, lowest=lowest), change=None)
+                    lowest = records.LOWEST_SHARED if shared else records.LOWEST
+                    tx.update(records.judged(entry, outcome.value["success"], now, lowest=lowest), change=None)
             if counts and outcome.kind in TEACHES and self.mode != "off" and recall.profile == self.profile:
                 taught = self._learn(tx, recall, cited, now)
         committed()

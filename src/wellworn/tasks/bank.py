@@ -21,7 +21,7 @@ from wellworn.core.lazy import cached_property
 from wellworn.core.values import Cost, Entry, Recall, Scope
 from wellworn.ingest import validate
 from wellworn.ingest.scrub import ScrubberSpec
-from wellworn.learning.log import outcome_input, seen_by
+from wellworn.learning.records import outcome_input, seen_by
 from wellworn.memory import Memory
 from wellworn.search.filters import Filters
 from wellworn.tasks.attempts import Assignment, Attempts, Execute, RunResult, TaskResult, TaskSpec, Work, planned
@@ -29,7 +29,6 @@ from wellworn.tasks.consolidate import JOB, Consolidation, Consolidator
 from wellworn.tasks.distill import Distilled, distill
 from wellworn.tasks.engine import LEAST_CONFIDENCE, Parts
 from wellworn.tasks.engine import MIN_CONFIDENCE as MIN_CONFIDENCE
-from wellworn.tasks.finish import Finisher
 from wellworn.tasks.items import ITEM_KINDS, LIVE, domain_of, is_item, kinds_of, stage_of, wanted_tags
 from wellworn.tasks.judge import Verdict, judge
 from wellworn.tasks.tasks import NEXT, Task, Tasks
@@ -85,8 +84,7 @@ class ReasoningBank:
         self._k = validate.checked_k(k)
         self._consolidator = Consolidator(parts)
         self._tasks = Tasks(parts.engine.store, parts.engine.clock)
-        self._finisher = Finisher(parts, self._tasks, self._consolidator.added)
-        self._attempts = Attempts(parts, self._tasks, self._finisher)
+        self._attempts = Attempts(parts, self._tasks, self._consolidator.added)
         memory.engine.handle({JOB: self._consolidator.run_job})
 
     @cached_property
@@ -230,7 +228,7 @@ class ReasoningBank:
         Only attempts that nothing has happened to for `idle_s` seconds: a younger one may still be under way.
         """
         before = self._parts.engine.clock() - timedelta(seconds=validate.checked_seconds("idle_s", idle_s))
-        return self._finisher.resume(self._parts.partition(scope), before)
+        return self._attempts.resume(self._parts.partition(scope), before)
 
     def consolidate(self, *, scope: Scope | None = None) -> Consolidation:
         """Merge duplicates, resolve or flag contradictions, decay, prune, promote: in the partition of the scope's

@@ -92,7 +92,7 @@ class Consolidator(OfBank):
         groups, pairs = _same(seen.values()), _near(self._store, rows)
         with self._store.transact() as tx:
             now = tx.get([partition], [*seen])
-            moment = self._parts.engine.clock()
+            moment = self._clock()
             plan = _Plan(
                 entries={id: entry for id, entry in now.items() if entry == seen[id]},
                 now=moment,
@@ -124,32 +124,32 @@ class Consolidator(OfBank):
 
     def run_job(self, job: Job) -> None:
         """The handler of the job: the transaction of the run finishes the job too."""
-        self.run(job.partition, lambda tx, run: self._parts.engine.background.queue.finish(tx, job, dict(run.counts)))
+        self.run(job.partition, lambda tx, run: self._background.queue.finish(tx, job, dict(run.counts)))
 
     def run_due(self, partition: Partition) -> int:
         """Run the consolidations that are queued for a partition, for processes without a worker; returns how many."""
         done = 0
         for job in list_jobs(self._store, partition=partition, kinds=[JOB], states=["queued"]):
-            taken = self._parts.engine.background.queue.take("due", partition, JOB, job.key, job.payload)
+            taken = self._background.queue.take("due", partition, JOB, job.key, job.payload)
             if taken is not None:
                 try:
                     self.run_job(taken)
                 except Exception as error:
-                    self._parts.engine.background.queue.fail(taken, error)
+                    self._background.queue.fail(taken, error)
                     raise
                 done += 1
         return done
 
     def added(self, tx: Tx, partition: Partition, number: int) -> bool:
         """Count new items in the transaction that stores them, so that none is missed; whether a job was queued."""
-        now = self._parts.engine.clock()
+        now = self._clock()
         tally = tx.record(partition, TALLY, "new") or Record(
             partition=partition, kind=TALLY, key="new", body={"new": 0, "all": 0}, created_at=now, updated_at=now
         )
         new, total = tally.body["new"] + number, tally.body["all"] + number
         due = new >= EVERY
         tx.put_records([replace(tally, body={"new": 0 if due else new, "all": total}, updated_at=now)])
-        return due and self._parts.engine.background.queue.add(tx, partition, JOB, f"after {total}", {"after": total})
+        return due and self._background.queue.add(tx, partition, JOB, f"after {total}", {"after": total})
 
 
 # -- what is compared ------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,9 @@ from wellworn.search.score import FEATURES, MICROS_PER_DAY, Ranked
 from wellworn.tasks.items import bank_partition, pattern_of
 from wellworn.tasks.shell import programs
 from wellworn.tasks.trajectory import Trajectory, scrubbed
+
+if TYPE_CHECKING:
+    from wellworn.background import Background
 
 PROFILE = "reasoningbank"
 GUARDRAIL_SHARE = 0.1
@@ -84,10 +88,16 @@ class Parts:
 
 
 class OfBank:
-    """A part of the bank that works on its store."""
+    """A part of the bank, with what of the memory most of them use."""
 
     def __init__(self, parts: Parts) -> None:
-        self._parts, self._store = parts, parts.engine.store
+        engine = parts.engine
+        self._parts, self._writer = parts, parts.writer
+        self._store, self._clock, self._new_id = engine.store, engine.clock, engine.new_id
+
+    @property
+    def _background(self) -> Background:
+        return self._parts.engine.background  # loaded on first use
 
 
 # -- ranking ---------------------------------------------------------------------------------------------------------

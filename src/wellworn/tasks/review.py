@@ -110,7 +110,7 @@ class Reviews(OfBank):
         return asked[0]
 
     def _judge(self, scope: Scope, entry: Entry, decision: str, text: str | None) -> None:
-        read = {**entry.metadata, REVIEWED: self._parts.engine.clock().isoformat()}
+        read = {**entry.metadata, REVIEWED: self._clock().isoformat()}
         if decision == "incorrect":
             self._parts.memory.edit(entry.id, scope=scope, state="pruned")
         elif decision == "correct":
@@ -120,12 +120,12 @@ class Reviews(OfBank):
             raise InvalidInput("text", "is needed for a partial verdict", "say it in better words")
         else:
             sure = max(entry.confidence, PARTIAL_CONFIDENCE)
-            better = self._parts.writer.scrubbing.stored(entry.partition)(text)
+            better = self._writer.scrubbing.stored(entry.partition)(text)
             self._parts.memory.edit(entry.id, scope=scope, text=better, confidence=sure, metadata=read)
 
     def _close(self, partition: Partition, ids: Set[str], decision: str) -> None:
         """What no other question is about is active again."""
-        now = self._parts.engine.clock()
+        now = self._clock()
         with self._store.transact() as tx:
             near = {id for pair in contradicting(tx, ids) for id in pair} | ids
             pairs = contradicting(tx, near) - {frozenset(ids)}
@@ -200,7 +200,7 @@ class Graph(OfBank):
         if promoted:
             procedural = promoted["to"] == "procedural"
             return "procedural.skills" if procedural else "semantic.meta" if about >= 2 else "semantic.knowledge"
-        age = self._parts.engine.clock() - entry.created_at
+        age = self._clock() - entry.created_at
         return "episodic.recent" if age <= RECENT else "episodic.working" if age <= WORKING else "episodic.older"
 
     def walk(self, id: str, *, scope: Scope | None = None, hops: int = 2) -> list[Path]:

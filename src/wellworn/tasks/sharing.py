@@ -106,7 +106,7 @@ class Sharing(OfBank):
     def _copy(self, entry: Entry, to: Partition, refused: str) -> Share:
         if refused or to == entry.partition:
             return Share(id=entry.id, to=to, refused=refused or "is there already")
-        now, writer = self._parts.engine.clock(), self._parts.writer
+        now, writer = self._clock(), self._writer
         (record,) = writer.records_of([writer.entry(self._draft(entry, to), to.scope, now)])
         with writer.transact() as tx:
             same = tx.find_same(to, record.entry.content_hash)
@@ -136,7 +136,7 @@ class Sharing(OfBank):
         judged, pattern = entry.success_count + entry.failure_count, pattern_of(entry)
         origin = entry.metadata.get(ORIGIN, {})
         proven = entry.confidence if REVIEWED in entry.metadata else min(entry.confidence, proven_rate(entry))
-        moved = {"id": entry.id, "from": entry.partition.layer_id, "at": self._parts.engine.clock().isoformat()}
+        moved = {"id": entry.id, "from": entry.partition.layer_id, "at": self._clock().isoformat()}
         return Draft(
             text=entry.text,
             kind=entry.kind,
@@ -157,7 +157,7 @@ class Sharing(OfBank):
         """Take back what was shared of an item; ids of the copies that no longer hold. A copy that others shared as
         well stays for them."""
         entry = self._store.one(self._parts.scope(scope).partitions(), checked_id(id))
-        now, ended = self._parts.engine.clock(), []
+        now, ended = self._clock(), []
         with self._store.transact() as tx:
             shares = RecordFilter(partition=entry.partition, kinds=[SHARE], states=["shared"], limit=_MANY)
             for share in [one for one in self._store.records(shares) if one.body["id"] == id]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wellworn import Memory, Recursion
-from wellworn.learning.log import outcome_input
+from wellworn.learning.records import outcome_input
 from wellworn.search.steps.actions import Choice
 from wellworn.search.steps.trainer import BEGUN, KIND, CombinedMemoryTrainer, SearchPolicy, SearchTrajectory, success_of
 from wellworn.store.port import RecordFilter

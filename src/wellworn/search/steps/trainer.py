@@ -30,7 +30,7 @@ from wellworn.core.values import Entry, Partition, Recall, Scope, SearchStep
 from wellworn.ingest.terms import words
 from wellworn.learning.guard import Evidence
 from wellworn.learning.learner import Learner
-from wellworn.learning.log import MaySee, OutcomeInput
+from wellworn.learning.records import MaySee, OutcomeInput
 from wellworn.search.filters import Filters
 from wellworn.search.pipeline import Searcher
 from wellworn.search.steps.actions import Choice
