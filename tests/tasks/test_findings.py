@@ -103,6 +103,31 @@ def test_a_check_that_checked_nothing_is_no_part_of_a_recipe(nothing: str) -> No
     assert {call.args["command"] for item in taught(life) for call in item.pattern.calls} == {"make test"}
 
 
+def test_a_test_run_that_said_nothing_is_not_the_right_one_where_a_later_one_says_that_it_holds() -> None:
+    refused = bash("pytest parsers", "bash: pytest: command not found", 127)
+    life = work(refused, bash("npm test", "", 0), bash("make test", "3 passed in 0.1s", 0))
+    assert {call.args["command"] for item in taught(life) for call in item.pattern.calls} == {"make test"}
+    assert judge(work(bash("npm test --if-present", "", 0))).outcome == "unsure"
+
+
+@pytest.mark.parametrize(
+    ("worked", "outcome"),
+    [
+        ("make test > 12 passed in 1.2s", "success"),
+        ("tox -e py > OK", "success"),
+        ("ruff check . > All good", "unsure"),
+    ],
+)
+def test_a_run_that_failed_before_its_first_test_found_nothing(worked: str, outcome: str) -> None:
+    said = "E   ModuleNotFoundError: No module named 'app'\n!!! Interrupted: 1 error during collection !!!\n1 error in 0.2s"
+    command, _, output = worked.partition(" > ")
+    assert judge(work(bash("pytest", said, 2), bash(command, output, 0))).outcome == outcome
+    assert (
+        judge(work(bash("pytest", "E  assert 1 == 2\n1 failed in 0.2s", 1), bash(command, output, 0))).outcome
+        != "success"
+    )
+
+
 @pytest.mark.parametrize(
     "command",
     ["git commit -m \"$(cat <<'EOF'\nMend the parser\nEOF\n)\"", "kubectl apply -f - <<EOF\nkind: Namespace\nEOF"],

@@ -104,6 +104,19 @@ def _did(step: Step) -> bool:
     return not (step.failed or (step.belied and is_check(step)) or (step.command and only_looks(step)))
 
 
+def _outdone(steps: Sequence[Step], place: int) -> bool:
+    """Whether a test run printed nothing, and a later one of its kind says that its checks hold: it is the one that counts."""
+    step = steps[place]
+    return (
+        not step.result.strip()
+        and "tests" in (shell.checks(step.command) or ())
+        and any(
+            shell.read_checks(later.result) and shell.checks_as_much(later.command, step.command)
+            for later in steps[place + 1 :]
+        )
+    )
+
+
 def same_attempt(one: Step, other: Step) -> bool:
     """Whether two calls try the same; of commands, whether the other does all that the one does."""
     return attempted(one) <= attempted(other)
@@ -129,7 +142,10 @@ def _makes_good(worked: Step, failed: Step, between: Sequence[Step]) -> bool:
         return shell.stands_in(worked.command, failed.command)
     if not (failed.found and holds(worked) and shell.checks_as_much(worked.command, failed.command)):
         return False
-    if not shell.tells_findings(failed.error or failed.result) and shell.read_checks(worked.result):
+    told = failed.error or failed.result
+    if not shell.tells_findings(told) and (
+        shell.read_checks(worked.result) or (shell.ran_nothing(told) and worked.result.strip())
+    ):
         return True  # the first did not come to check anything
     return any(changes(step) or (step.command and _did(step) and not is_check(step)) for step in between)
 
@@ -159,6 +175,7 @@ def turnarounds(trajectory: Trajectory) -> list[Turnaround]:
             open_.append(place)
             continue
         failed = [one for one in open_ if _makes_good(steps[place], steps[one], steps[one + 1 : place])]
+        failed = [] if failed and _outdone(steps, place) else failed
         if failed:
             open_ = [earlier for earlier in open_ if earlier not in failed]
             between = [p for p in places if failed[-1] < p < place and _did(steps[p])]
@@ -210,7 +227,7 @@ def recipe(trajectory: Trajectory) -> list[int]:
             continue
         last = trajectory.steps[found[-1]] if found else None
         same = last is not None and (last.action, _arguments(last)) == (step.action, _arguments(step))
-        if _did(step) and not same:
+        if _did(step) and not same and not _outdone(trajectory.steps, place):
             found.append(place)
     return found
 

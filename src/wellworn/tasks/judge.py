@@ -33,7 +33,7 @@ from wellworn.tasks.calls import (
     turnarounds,
     unresolved,
 )
-from wellworn.tasks.shell import does_less, read_checks, undoes, waits
+from wellworn.tasks.shell import does_less, ran_nothing, read_checks, undoes, waits
 from wellworn.tasks.trajectory import Step, Trajectory
 
 JUDGE_TOKENS = 512
@@ -237,6 +237,7 @@ def _check_signs(trajectory: Trajectory) -> Iterator[Sign]:
         if later > place and does_less(worked.command, step.command) and same_attempt(step, worked)
     }
     made = [(place, step) for place, step in enumerate(steps) if step.action and place not in overcome]
+    made = [(place, step) for place, step in made if not ran_nothing(step.error or step.result)]
     told = [(place, passed) for place, step in made if (passed := read_checks(step.error or step.result)) is not None]
     if not told:
         return

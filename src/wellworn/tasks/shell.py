@@ -113,6 +113,11 @@ _NOTHING = regex(
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
 """What test runners print when they ran no test."""
+_BEFORE_TESTS = regex(
+    r"\berrors? during collection\b|\bTest suite failed to run\b(?![\s\S]*\b[1-9]\d* passed)|\[(?:build|setup) failed\]",
+    re.IGNORECASE,
+)
+_MAY_DO_NOTHING = regex(r"--if-present\b|--pass-?with-?no-?tests\b", re.IGNORECASE)
 _HIDES = regex(r"\||;|\bpsql\b")
 """A pipe, `||` and `;` put another exit code in the place of the program's own, and `psql` goes on after an error."""
 _NO_FAILURE = regex(
@@ -192,6 +197,8 @@ def read_output(output: str) -> bool | None:
 def belied(command: str, output: str) -> bool:
     """Whether an exit code of 0 says nothing: no test was run, or it can be that of another program and the output has a
     word of failure."""
+    if not output.strip() and _MAY_DO_NOTHING.search(command):
+        return True
     if (checks(command) or set()) & {"tests", "all"} and _NOTHING.search(output[-TAIL_CHARS:].rstrip()):
         return not _RAN.search(output)
     if not _HIDES.search(_bare(command)) or all(map(looks, programs(command))):
@@ -287,7 +294,12 @@ def reports_findings(command: str, output: str, exit_code: int | None = None) ->
 
 def tells_findings(output: str) -> bool:
     """Whether an output sums up what was checked, or names a place in a file with what is wrong there."""
-    return _FINDINGS.search(output[-TAIL_CHARS:]) is not None
+    return _FINDINGS.search(output[-TAIL_CHARS:]) is not None and not ran_nothing(output)
+
+
+def ran_nothing(output: str) -> bool:
+    """Whether a test runner failed before it ran the first test."""
+    return _BEFORE_TESTS.search(output[-TAIL_CHARS:]) is not None
 
 
 def _answers(program: Program) -> bool:
