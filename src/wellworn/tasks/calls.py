@@ -178,7 +178,7 @@ def turnarounds(trajectory: Trajectory) -> list[Turnaround]:
         failed = [] if failed and _outdone(steps, place) else failed
         if failed:
             open_ = [earlier for earlier in open_ if earlier not in failed]
-            between = [p for p in places if failed[-1] < p < place and _did(steps[p])]
+            between = [p for p in places if failed[-1] < p < place and _did(steps[p]) and not _outdone(steps, p)]
             found.append(Turnaround(failed=tuple(failed), worked=place, between=tuple(between[-MOST_BETWEEN:])))
     return found
 
