@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Dialogues: add turns, end, list, show.")
 verbs = typer.Typer()
 
-SessionArgument = Annotated[str, argument("ID", "The dialogue's id.")]
+SessionArgument = Annotated[str | None, argument("ID", "The dialogue's id.")]
+SessionOption = Annotated[str | None, option("--session-id", "ID", "The same, as other commands take it.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,11 +77,13 @@ def add(
 @command(app, "end", "session end 2026-05-01 --user ada")
 def end(
     target: Target,
-    session_id: SessionArgument,
+    id: SessionArgument = None,
+    session_id: SessionOption = None,
     llm: options.LlmName = None,
     later: Annotated[bool, flag("--later", "Leave the work to `wellworn jobs run`.")] = False,
 ) -> None:
     """End a dialogue: what was said becomes memories, which are printed."""
+    session_id = _one_of(id, session_id)
     with target.open(llm=llm) as memory:
         memory.session(session_id=session_id).end()
         done = [] if later else memory.reflect(session_id=session_id)
@@ -102,14 +105,23 @@ def list_(target: Target) -> None:
 
 
 @command(app, "show", "session show 2026-05-01")
-def show(target: Target, session_id: SessionArgument) -> None:
+def show(target: Target, id: SessionArgument = None, session_id: SessionOption = None) -> None:
     """Show the turns of a dialogue, verbatim and in order."""
+    session_id = _one_of(id, session_id)
     with target.open() as memory:
         turns = memory.session(session_id=session_id).turns()
     if not turns:
         raise NotFound("session", session_id, "see `wellworn session list`")
     rows = [(turn.number, turn.at, turn.role, turn.text) for turn in turns]
     target.answer({"session_id": session_id, "turns": turns}, render.table(("turn", "when", "role", "text"), rows))
+
+
+def _one_of(id: str | None, session_id: str | None) -> str:
+    if id is not None and session_id is not None:
+        raise InvalidInput("session", "is named twice", "give its id once")
+    if id is None and session_id is None:
+        raise InvalidInput("session", "is missing", "give its id, as `wellworn session list` shows it")
+    return id or session_id or ""
 
 
 @command(verbs, "reflect", "reflect --user ada", panel=EVERYDAY)
