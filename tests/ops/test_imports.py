@@ -219,7 +219,9 @@ def test_of_claude_memories_come_as_facts(ada: Memory, tmp_path: Path) -> None:
 
 
 def test_of_mem0_one_person_is_taken(ada: Memory) -> None:
-    with pytest.raises(InvalidInput, match=r"owner: the export is of 2 owners: 'ada', 'ben' \(name one of them\)"):
+    with pytest.raises(
+        InvalidInput, match=r"owner: the export is of 2 owners: 'ada', 'ben' \(name one of them: owner=…, --owner\)"
+    ):
         ada.admin.import_from("mem0", FILES / "mem0.json")
     with pytest.raises(InvalidInput, match="'eve' owns nothing"):
         ada.admin.import_from("mem0", FILES / "mem0.json", owner="eve")

@@ -42,6 +42,7 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, StoreCorrupt, WellwornError
 from wellworn.core.locks import ForkLock, patience
 from wellworn.core.values import Entry, Partition, Scope, filled
+from wellworn.core.wellformed import counted
 from wellworn.ingest.validate import checked_flag, checked_fraction, checked_places, checked_query
 from wellworn.store.port import Record, RecordFilter, Store, StoreReader, Tx, Vector
 
@@ -450,7 +451,9 @@ class OutcomeInput:
             return list(recall.nos[:1]) if recall.shown == 1 else []
         for place in self.places:
             if place >= recall.shown:
-                raise InvalidInput(self.kind, f"{place} is past the {recall.shown} hits of this recall", "count from 0")
+                raise InvalidInput(
+                    self.kind, f"{place} is past the {counted(recall.shown, 'hits')} of this recall", "count from 0"
+                )
         return [recall.nos[place] for place in self.places]
 
 

@@ -112,7 +112,9 @@ class Importer:
         owners = Counter(record.owner for record in records if not isinstance(record, Skipped) and record.owner)
         if owner is None and len(owners) > 1:
             named = ", ".join(repr(name) for name, _ in owners.most_common(8))
-            raise InvalidInput("owner", f"the export is of {len(owners)} owners: {named}", "name one of them")
+            raise InvalidInput(
+                "owner", f"the export is of {len(owners)} owners: {named}", "name one of them: owner=…, --owner"
+            )
         if owner is not None and owner not in owners:
             known = ", ".join(repr(name) for name in [*owners][:8]) or "none"
             raise InvalidInput("owner", f"{owner!r} owns nothing in this export", f"owners are {known}")

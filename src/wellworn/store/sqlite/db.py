@@ -184,7 +184,7 @@ def translation(error: Exception) -> StoreError:
     if isinstance(error, sqlite3.IntegrityError):
         return StoreError(f"refused by the store: {text}")
     if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError):
-        return StoreCorrupt(f"the file is damaged or no SQLite file: {text}")
+        return StoreCorrupt(f"the file is damaged or no SQLite file: {text} (`wellworn doctor` says what is lost)")
     if isinstance(error, UnicodeDecodeError):
-        return StoreCorrupt("the file is damaged: its list of tables is not text")
+        return StoreCorrupt("the file is damaged: its list of tables is not text (see `wellworn doctor`)")
     return StoreError(f"the store failed: {text}")
