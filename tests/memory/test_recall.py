@@ -160,6 +160,9 @@ def test_a_filter_reaches_entries_that_many_better_ones_stand_before(mem: Memory
         "user preferences",
         "the user's profile",
         "Do you remember anything about me?",
+        "Was weißt du über mich?",
+        "¿Qué sabes de mí?",
+        "Que sais-tu de moi ?",
     ],
 )
 def test_whatever_is_known_of_a_person_is_told_newest_first(asked: str) -> None:

@@ -130,7 +130,10 @@ _ALL = regex(
     rf"(?: (?:know|known|remember(?:ed)?|stored))? about {_ME}"
     rf"|do you (?:know|remember) (?:me|anything(?: about {_ME})?)"
     rf"|(?:about )?(?:the )?user(?:['’]s)? (?:profile|preferences|info(?:rmation)?|background|facts)"
-    rf"|(?:what are )?my preferences)\W*",
+    rf"|(?:what are )?my preferences"
+    r"|(?:et |und |y )?(?:was (?:alles )?weißt du (?:alles |schon )?(?:über|von) mi[rc]h?|que sais-tu (?:déjà )?(?:de|sur) moi|qu['’]est-ce que tu sais de moi"
+    r"|qué sabes (?:ya )?(?:de|sobre) mí|o que (?:é que )?(?:você )?sabes? (?:de|sobre) mim|(?:che )?cosa sai di me|wat weet je (?:al )?(?:over|van) mij"
+    r"|co o mnie wiesz|что ты (?:обо мне знаешь|знаешь обо мне)))\W*",
     re.I,
 )
 """Everything that is known of a person is asked for."""
