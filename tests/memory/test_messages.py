@@ -120,6 +120,11 @@ def test_asked_for_what_the_assistant_said_a_short_answer_is_found_by_the_words_
     [
         *((one, True) for one in ("What did you recommend for my back?", "the wine you named last time")),
         *((one, True) for one in ("how long did u say the rice needs", "What was your advice about the loan?")),
+        *(
+            (one, True)
+            for one in ("Welche Säge hast du empfohlen?", "¿Qué vino recomendaste?", "Quel vin as-tu conseillé ?")
+        ),
+        *((one, False) for one in ("Hast du gesehen, wo ich wohne?", "¿Dónde vivo?", "Was habe ich dir gesagt?")),
         *((one, False) for one in ("Do you know where I live?", "Do you remember what I told you about my knee?")),
         *((one, False) for one in ("Have I told you who my dentist is?", "What have I said about your prices?")),
         *((one, False) for one in ("what have you stored about my diet", "Did you already know my job?")),

@@ -74,7 +74,10 @@ _ASKS_ASSISTANT = regex(
     r"\b(?:did|have|had)\W+(?:you|u)\b(?!(?:\W+(?:ever|already|really|even))?\W+(?:and|know|remember|recall|hear|see|forg[eo]t|notice|get"
     r"|got|stored?|saved?|noted?|kept|keep|learn|been)\b)"
     r"|\b(?:you|u)(?:['’]ve)?\W+(?:once\W+|just\W+|also\W+|ever\W+)?(?:(?!need|want|store|save|learn|note)[a-z]{2,}ed|said|told|gave|wrote|put|came|did|made|found"
-    r"|thought|had|drew|sent|chose|reckon)\b|\byour\W+(?:advice|suggestions?|recommendations?|recipes?|list|ideas?|tips?|answer|draft|version|plan)\b",
+    r"|thought|had|drew|sent|chose|reckon)\b|\byour\W+(?:advice|suggestions?|recommendations?|recipes?|list|ideas?|tips?|answer|draft|version|plan)\b"
+    r"|\bhast du\b.*\b(?:empfohlen|gesagt|vorgeschlagen|geraten|genannt|erwähnt|geschrieben)\b|\bheb je\b.*\b(?:gezegd|aan(?:geraden|bevolen)|voorgesteld)\b"
+    r"|\b(?:as-tu|tu m['’]as) (?:dit|conseillé|recommandé|proposé|suggéré)|\b(?:dijiste|recomendaste|sugeriste|aconsejaste)\b"
+    r"|\b(?:hai (?:detto|consigliato|suggerito|proposto)|você (?:disse|recomendou|sugeriu))\b",
     re.I,
 )
 _WANTS_TO_KNOW = regex(
