@@ -63,8 +63,8 @@ TIE_DECIMALS = 3
 """Scores that agree to this many decimals are a tie, which the more specific layer wins."""
 LOGGED_ROWS = 30
 """Best rows by base score that are logged besides the shown ones: without labels, they correct selection bias."""
-HIT_CHARS = 1_500
-"""What a kept hit takes besides its text."""
+HIT_BYTES = 4_000
+"""What a kept hit takes besides its text: its factors, and itself as JSON."""
 ALL = "told"
 """The factor of hits for a question that asks for all that is known of a person."""
 _TOLD = [KINDS.index(kind) for kind in ("fact", "preference", "pattern", "note")]
@@ -119,7 +119,7 @@ class _Found:
     until: int
     """In microseconds: then an entry begins or ceases to be valid."""
     size: int
-    """About the characters that it takes."""
+    """About the bytes that it takes."""
     json: list[msgspec.Raw] | None
     """Its hits, once they were sent on."""
 
@@ -240,7 +240,7 @@ class Searcher:
             state=_state(bank, None if seen is None else seen.serving),
             since=now,
             until=bank.next_change(now),
-            size=HIT_CHARS * (1 + len(nos)),
+            size=HIT_BYTES * (1 + len(nos)),
             json=None,
         )
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 RAM_MB = 2000
 PAGE_ROWS = 8192
 ENTRY_BYTES = 5_000_000
-MOST_CHARS = 12_000_000
-"""Of answers that are kept: of 5 short hits each, more than a thousand."""
+ANSWER_BYTES = 24_000_000
+"""Of answers that are kept: of 5 short hits each, about a thousand."""
 MOST_ASKED = 2_000
 SMALLEST_ENTRY = 2_000
 """What a short entry counts as: about the memory that it takes, so that 2,500 are held."""
@@ -164,7 +164,7 @@ class Ram:
         self.max_bytes = max_bytes
         self._forget = forget
         self.entries = EntryCache(store)
-        self.answers: LruCache[Hashable, Any] = LruCache(MOST_CHARS, size_of=lambda answer: answer.size)
+        self.answers: LruCache[Hashable, Any] = LruCache(ANSWER_BYTES, size_of=lambda answer: answer.size)
         """What recalls found lately, for when the same is asked again; each says what it rests on."""
         self.asked: LruCache[Hashable, Any] = LruCache(MOST_ASKED)
         """What else is known of what was asked lately: how questions score, and what answers in a scope rest on."""
