@@ -564,6 +564,7 @@ my boss is anna | my new boss is tom
 I have yoga on Tuesdays. | I have yoga on Fridays.
 I teach maths on Mondays. | I teach maths on Tuesdays now.
 I use Vim for Rust. | I use Helix for Rust.
+I'm training for a marathon. | I'm training for a triathlon.
 I don't eat meat. | I eat meat again.
 I play the violin. | I gave up the violin.
 Greta is the lead of our platform team. | Jonas took over from Greta as lead of the platform team.

@@ -273,8 +273,8 @@ class Statement:
 
     @cached_property
     def of_case(self) -> frozenset[str]:
-        """What it says of that."""
-        rest = map(stem, {*words(_CASE.sub(" ", self.said))} - lists.STOP_WORDS)
+        """What it says beside that, and beside its use."""
+        rest = map(stem, {*words(_USE.sub(" ", _CASE.sub(" ", self.said)))} - lists.STOP_WORDS)
         return frozenset(word for word in rest if word.isalpha()) - lists.CHANGE_WORDS
 
     @cached_property
