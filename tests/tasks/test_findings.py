@@ -129,6 +129,18 @@ def test_a_run_that_failed_before_its_first_test_found_nothing(worked: str, outc
 
 
 @pytest.mark.parametrize(
+    "said",
+    [
+        "FAIL\tapp/db [build failed]\n--- FAIL: TestSum (0.00s)\nFAIL\tapp/sum\t0.01s",
+        "E  assert 1 == 2\n!!! Interrupted: 1 error during collection !!!\n2 failed, 1 error in 0.2s",
+        "Test suite failed to run\nTest Suites: 2 failed, 2 total\nTests:       1 failed, 4 passed, 5 total",
+    ],
+)
+def test_a_run_of_which_some_tests_failed_has_found_something(said: str) -> None:
+    assert judge(work(bash("npm test", said, 1), bash("make test", "OK", 0))).outcome != "success"
+
+
+@pytest.mark.parametrize(
     "command",
     ["git commit -m \"$(cat <<'EOF'\nMend the parser\nEOF\n)\"", "kubectl apply -f - <<EOF\nkind: Namespace\nEOF"],
 )

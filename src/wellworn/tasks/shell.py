@@ -114,8 +114,11 @@ _NOTHING = regex(
 )
 """What test runners print when they ran no test."""
 _BEFORE_TESTS = regex(
-    r"\berrors? during collection\b|\bTest suite failed to run\b(?![\s\S]*\b[1-9]\d* passed)|\[(?:build|setup) failed\]",
-    re.IGNORECASE,
+    r"\berrors? during collection\b|\bTest suite failed to run\b|\[(?:build|setup) failed\]", re.IGNORECASE
+)
+_SOME_RAN = regex(
+    rf"^(?!\s*Test\ (?:Suites|Files)\b).*\b{_SOME}\ (?:passed|failed)\b|^---\ (?:PASS|FAIL):|^ok\ ",
+    re.MULTILINE | re.VERBOSE,
 )
 _MAY_DO_NOTHING = regex(r"--if-present\b|--pass-?with-?no-?tests\b", re.IGNORECASE)
 _HIDES = regex(r"\||;|\bpsql\b")
@@ -299,7 +302,8 @@ def tells_findings(output: str) -> bool:
 
 def ran_nothing(output: str) -> bool:
     """Whether a test runner failed before it ran the first test."""
-    return _BEFORE_TESTS.search(output[-TAIL_CHARS:]) is not None
+    tail = output[-TAIL_CHARS:]
+    return _BEFORE_TESTS.search(tail) is not None and not _SOME_RAN.search(tail)
 
 
 def _answers(program: Program) -> bool:
