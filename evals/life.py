@@ -316,5 +316,7 @@ def run(split: str, *, people: int, seed: int, embedder: str) -> Report:
     percent, pairs = Table(title="percent", columns=["", *ways], rows=rows), "check" if split == "check" else "tune"
     chats = first_chats(pairs, embedder=embedder)
     return Report(
-        name="life", about=about, tables=[percent, judged_pairs(pairs), judged_pairs(pairs, "typed"), chats, sure]
+        name="life",
+        about=about,
+        tables=[percent, *(judged_pairs(pairs, name) for name in ("pairs", "typed", "longer")), chats, sure],
     )

@@ -609,7 +609,12 @@ def test_a_note_with_any_verb_is_replaced_by_one_that_tells_of_a_change(old: str
 
 @pytest.mark.parametrize(
     ("name", "part", "recall", "precision"),
-    [("pairs", "tune", 0.9, 0.95), ("pairs", "check", 0.78, 0.85), ("typed", "check", 0.75, 0.7)],
+    [
+        ("pairs", "tune", 0.9, 0.95),
+        ("pairs", "check", 0.78, 0.85),
+        ("typed", "check", 0.75, 0.7),
+        ("longer", "check", 0.45, 0.75),
+    ],
 )
 def test_the_judge_tells_changes_from_look_alikes(name: str, part: str, recall: float, precision: float) -> None:
     shares = [row[-1] for row in judged_pairs(part, name).rows]
