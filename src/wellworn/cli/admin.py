@@ -366,17 +366,16 @@ def erase(target: Target, yes: options.Yes = False) -> None:
 
     Asks first on a terminal; elsewhere --yes is needed.
     """
+    from wellworn.ops.files import kept_copies
+
     scope, whose = target.named, f"{target.whose} in {target.place}"
     with target.open(whole=True) as memory:
         confirm("erase", f"Erase everything of {whose} for good?", no="Nothing was erased.", yes=yes)
         with render.progress_bar("erasing"):
             signed = memory.admin.erase(scope=scope)
     target.answer(signed, render.pairs({**signed.receipt, "signature": signed.signature}))
-    file = Path(target.db)
-    copies = tuple(f"{file.name}.{ending}" for ending in ("before-restore", "damaged"))
-    for path in sorted(file.parent.iterdir()) if file.is_file() else ():
-        if path.name.startswith(copies):
-            target.say(f"{path} was kept by a restore or a repair and may still hold {whose}: delete it.")
+    for path in kept_copies(Path(target.db)):
+        target.say(f"{path} was kept by a restore or a repair and may still hold {whose}: delete it.")
 
 
 # -- backups -----------------------------------------------------------------------------------------------------

@@ -117,11 +117,11 @@ def show(target: Target, id: SessionArgument = None, session_id: SessionOption =
 
 
 def _one_of(id: str | None, session_id: str | None) -> str:
-    if id is not None and session_id is not None:
-        raise InvalidInput("session", "is named twice", "give its id once")
-    if id is None and session_id is None:
-        raise InvalidInput("session", "is missing", "give its id, as `wellworn session list` shows it")
-    return id or session_id or ""
+    given = [one for one in (id, session_id) if one is not None]
+    if len(given) != 1:
+        problem = "is named twice" if given else "is missing"
+        raise InvalidInput("session", problem, "give its id once, as `wellworn session list` shows it")
+    return given[0]
 
 
 @command(verbs, "reflect", "reflect --user ada", panel=EVERYDAY)

@@ -57,9 +57,10 @@ def filled_each(cls: type[T], rows: Iterable[Mapping[str, Any]]) -> list[T]:
 
 
 def altered(value: T, /, **fields: Any) -> T:  # any field of it
-    """`dataclasses.replace` in a fifth of the time, for frozen values that compute nothing of themselves."""
-    made = object.__new__(type(value))
-    made.__dict__.update(value.__dict__)
+    """`dataclasses.replace` in less time, for frozen values that check nothing. What a value keeps beside its fields stays behind:
+    it was worked out of the old ones."""
+    made, known = object.__new__(type(value)), type(value).__dataclass_fields__  # type: ignore[attr-defined]
+    made.__dict__.update((name, one) for name, one in value.__dict__.items() if name in known)
     made.__dict__.update(fields)
     return made
 

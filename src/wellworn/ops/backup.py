@@ -30,7 +30,7 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, OtherFile, StoreCorrupt, StoreError, TransferError, WrongKey
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.ops.doctor import verify
-from wellworn.ops.files import beside, explained, free_name, open_plain, scratch, sweep, take_place
+from wellworn.ops.files import BEFORE_RESTORE, beside, explained, free_name, open_plain, scratch, sweep, take_place
 from wellworn.store.events import EVENT
 from wellworn.store.port import RecordFilter, Store
 from wellworn.store.sql import SqlStore
@@ -191,7 +191,7 @@ def restore(path: Path, target: Path, *, force: bool = False) -> tuple[Backup, P
     if target.exists() and not target.is_file():
         raise TransferError(f"cannot write {target}: it is not a plain file; give another path")
     with _unpacked(path, target) as (header, file):
-        kept = free_name(Path(f"{target}.before-restore"), target)
+        kept = free_name(Path(f"{target}.{BEFORE_RESTORE}"), target)
         take_place(file, target, kept)
     return header, kept if kept.exists() else None
 

@@ -32,7 +32,7 @@ from wellworn.ingest.terms import embedding_text, record_of
 from wellworn.jobs.queue import JOB, job_from, job_problem, put_job, readable_jobs
 from wellworn.learning.records import learning_problem
 from wellworn.models.port import Embedder
-from wellworn.ops.files import free_name, scratch, take_place
+from wellworn.ops.files import DAMAGED, free_name, scratch, take_place
 from wellworn.ops.lines import checked, is_unit_or_zero, settled
 from wellworn.ops.reembed import model_of
 from wellworn.search.mapped import IndexFiles
@@ -110,7 +110,7 @@ def rescue(location: str | Path, key: Key | None = None, *, progress: Progress =
     """Put a copy with everything readable in the place of a file with broken pages; returns what was copied, and the
     name under which the damaged file is kept. Close every memory on it first."""
     path = Path(os.path.realpath(location))
-    kept = free_name(path.with_name(f"{path.name}.damaged"), path)
+    kept = free_name(path.with_name(f"{path.name}.{DAMAGED}"), path)
     begun = path.exists() and kept.exists() and kept.samefile(path)  # and cut short: the log is there already
     with scratch(path) as folder:
         made = Path(folder) / "salvaged.db"

@@ -31,6 +31,8 @@ _MAKER = regex(r"\.(\d{1,9})-[^.]*\.part$")
 _BINARY = getattr(os, "O_BINARY", 0)
 _BESIDE = ("-wal", "-shm", "-journal")
 """How the names of files end that may lie beside a database."""
+BEFORE_RESTORE, DAMAGED = "before-restore", "damaged"
+"""How the names of databases end that another one replaced and that are kept."""
 
 
 def part_of(path: Path) -> str:
@@ -110,6 +112,13 @@ def free_name(kept: Path, path: Path) -> Path:
         if is_free or (path.exists() and name.exists() and name.samefile(path)):
             break
     return name
+
+
+def kept_copies(path: Path) -> list[Path]:
+    """What a restore or a repair has kept beside a database."""
+    name = glob.escape(path.name)
+    found = (one for ending in (BEFORE_RESTORE, DAMAGED) for one in path.parent.glob(f"{name}.{ending}*"))
+    return sorted(found) if path.is_file() else []
 
 
 def take_place(made: Path, path: Path, kept: Path) -> None:
