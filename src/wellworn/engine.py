@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from wellworn.core.clock import EPOCH, Clock, NewId, SteadyClock, TimeOrderedIds, system_clock
 from wellworn.core.errors import InvalidInput, StoreClosed, StoreError
-from wellworn.core.locks import ForkLock
+from wellworn.core.locks import fork_lock
 from wellworn.core.values import Durability, LearningMode, Partition, RecursionMode
 from wellworn.ingest.change import Changer
 from wellworn.ingest.forget import Forgetter
@@ -167,7 +167,7 @@ class Engine:
         except BaseException:
             self.store.close()
             raise
-        self._lock = ForkLock()
+        self._lock = fork_lock()
         self._background: Background | None = None
         self._handlers: dict[str, Handler] = {}
         self._background_options = {

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from wellworn.core.dataclass import dataclass
+from wellworn import Scope
+from wellworn.core.dataclass import altered, dataclass
 
 
 def plain() -> type:
@@ -100,3 +101,10 @@ def test_values_share_no_defaults_and_can_be_pickled() -> None:
     one.others.append(1)
     assert other.others == []
     assert pickle.loads(pickle.dumps(one)) == one
+
+
+def test_what_a_value_worked_out_stays_behind_when_it_is_altered() -> None:
+    ada = Scope(user="ada")
+    assert [one.layer_id for one in ada.partitions()] == ["ada"]
+    assert [one.layer_id for one in altered(ada, user="bo").partitions()] == ["bo"]
+    assert altered(ada, user="bo") == dataclasses.replace(ada, user="bo")

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
-from wellworn.core.locks import ForkLock
+from wellworn.core.locks import fork_lock
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -20,7 +20,7 @@ class LruCache(Generic[K, V]):
         self._size_of = size_of
         self._values: OrderedDict[K, V] = OrderedDict()
         self._size = 0
-        self._lock = ForkLock()
+        self._lock = fork_lock()
 
     def get(self, key: K) -> V | None:
         with self._lock:

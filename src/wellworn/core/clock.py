@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from wellworn.core.locks import ForkLock
+from wellworn.core.locks import fork_lock
 
 Clock = Callable[[], datetime]
 NewId = Callable[[], str]
@@ -83,7 +83,7 @@ class TimeOrderedIds:
     """
 
     def __init__(self) -> None:
-        self._lock = ForkLock()
+        self._lock = fork_lock()
         self._last_ms = 0
         self._counter = 0
         self._chances: list[int] = []

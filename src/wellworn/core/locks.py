@@ -128,7 +128,7 @@ def process_runs(pid: int) -> bool:
     return True
 
 
-def ForkLock() -> threading.Lock:  # noqa: N802 - stands for a class
+def fork_lock() -> threading.Lock:
     """A `threading.Lock`; a child of a fork begins with a free one, whoever held it in the parent."""
     lock = threading.Lock()
     _locks.add(lock)

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, ParamSpec, TypeVar, cast
 
 from wellworn.core.errors import InvalidInput
-from wellworn.core.locks import ForkLock, patience
+from wellworn.core.locks import fork_lock, patience
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.validate import MAX_TEXT_BYTES
 from wellworn.memory import Memory
@@ -39,7 +39,7 @@ class Faults:
     """
 
     def __init__(self) -> None:
-        self._lock = ForkLock()
+        self._lock = fork_lock()
         self._counts: Counter[str] = Counter()
 
     @property

@@ -25,7 +25,7 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.fence import ELLIPSIS, MIN_CONFIDENCE, NOTHING, escape
 from wellworn.core.lazy import regex
-from wellworn.core.locks import ForkLock
+from wellworn.core.locks import fork_lock
 from wellworn.core.values import Entry, Hit, Recall, Scope, fence_item
 from wellworn.core.wellformed import clean_text, shortened
 from wellworn.ingest import validate
@@ -245,7 +245,7 @@ class MemoryMiddleware(CountsFaults):
         self._pending: LruCache[str, tuple[_Shown | None, ...]] = LruCache(_MAX_PENDING)
         """What was shown for each question that has no answer yet, once for each time it is asked."""
         self._faults = Faults()
-        self._lock = ForkLock()
+        self._lock = fork_lock()
         self._unstored: list[tuple[str, str]] = []
         self._first: str | None = None
 

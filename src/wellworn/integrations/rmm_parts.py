@@ -39,7 +39,7 @@ from wellworn.core.cache import LruCache
 from wellworn.core.clock import Clock, aware
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, StoreError
-from wellworn.core.locks import ForkLock
+from wellworn.core.locks import fork_lock
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import READ_BY_MODEL, READ_BY_RULES, Entry, Scope, Turn
 from wellworn.core.wellformed import well_formed
@@ -178,8 +178,8 @@ class PartsBank:
         self._width = _common_width(self.embeddings, self.vector_store)
         self._pool = ThreadPoolExecutor(1, "wellworn-reflection") if self.background else None
         self._random = np.random.default_rng(self.reranker_config.seed)
-        self._random_lock = ForkLock()
-        self._locks, self._reflecting = [[ForkLock() for _ in range(_LOCKS)] for _ in range(2)]
+        self._random_lock = fork_lock()
+        self._locks, self._reflecting = [[fork_lock() for _ in range(_LOCKS)] for _ in range(2)]
         self._forgets = [0] * _LOCKS
         self._recalls: LruCache[str, tuple[Numbers, list[MemoryRecord]]] = LruCache(_MAX_WAITING)
         self._unsaved: LruCache[str, RerankerWeights] = LruCache(_MAX_WAITING)

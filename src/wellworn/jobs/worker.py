@@ -18,7 +18,7 @@ from typing import Any
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import LeaseLost, StoreClosed, WellwornError
-from wellworn.core.locks import ForkLock
+from wellworn.core.locks import fork_lock
 from wellworn.core.spans import span
 from wellworn.core.values import Job, Partition, Progress, unwatched
 from wellworn.jobs.queue import LEASE_S, Queue, list_jobs, told
@@ -61,7 +61,7 @@ class Worker:
         self._poll_s = poll_s
         self._tenants = tenants
         self._tasks: list[_Task] = []
-        self._lock = ForkLock()
+        self._lock = fork_lock()
         self._pid: int | None = None
         """The process whose background thread it is; None when there is to be none."""
         self._thread: threading.Thread | None = None

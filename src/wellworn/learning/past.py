@@ -22,7 +22,7 @@ from functools import lru_cache
 import msgspec
 
 from wellworn.core.hashes import hash64, signed64
-from wellworn.core.locks import ForkLock
+from wellworn.core.locks import fork_lock
 from wellworn.core.values import KINDS, Entry
 from wellworn.ingest.terms import name_hash
 
@@ -72,7 +72,7 @@ class PersonPast:
         self._places: dict[int, list[int]] = {}
         self._past: list[tuple[set[int], list[int], list[int]]] = []
         self._habits: dict[tuple[str, int], tuple[float, float]] = {}
-        self._lock = ForkLock()
+        self._lock = fork_lock()
 
     def __len__(self) -> int:
         return len(self._past)

@@ -40,7 +40,7 @@ import numpy as np
 from wellworn.core.clock import EPOCH
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, StoreCorrupt, WellwornError
-from wellworn.core.locks import ForkLock, patience
+from wellworn.core.locks import fork_lock, patience
 from wellworn.core.values import Entry, Partition, Scope, filled
 from wellworn.core.wellformed import counted
 from wellworn.ingest.validate import checked_flag, checked_fraction, checked_places, checked_query
@@ -324,7 +324,7 @@ class LearningLog:
         """Those that recalls were made for here."""
         self._pending: OrderedDict[str, tuple[LoggedRecall, bool]] = OrderedDict()
         """Each with whether its partition is new."""
-        self._lock = ForkLock()
+        self._lock = fork_lock()
         self._wake = threading.Event()
         self._pid: int | None = None
         self._closed = False

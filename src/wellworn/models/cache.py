@@ -16,7 +16,7 @@ import numpy as np
 
 from wellworn.core.cache import LruCache
 from wellworn.core.errors import InvalidInput, MissingExtra
-from wellworn.core.locks import ForkLock
+from wellworn.core.locks import fork_lock
 from wellworn.core.values import CacheLevel
 from wellworn.models.port import Embedder, Matrix
 
@@ -121,7 +121,7 @@ class CachedEmbedder:
         """Texts that the shared cache or the inner embedder was asked for."""
         self._shared = shared
         self._near: LruCache[bytes, Matrix] = LruCache(max_bytes, size_of=lambda row: row.nbytes + _ENTRY_OVERHEAD)
-        self._lock = ForkLock()  # of the counts, and of what is kept while something is forgotten
+        self._lock = fork_lock()  # of the counts, and of what is kept while something is forgotten
         self._clearings = 0
 
     @property

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from wellworn.core.errors import EmbeddingFailed, InvalidInput, MissingExtra, WellwornError
 from wellworn.core.lazy import regex
-from wellworn.core.locks import ForkLock
+from wellworn.core.locks import fork_lock
 from wellworn.models.anthropic import AnthropicModel
 from wellworn.models.base import CheckedEmbedder, CheckedModel, EmbedderBase, FunctionEmbedder, FunctionModel, ModelBase
 from wellworn.models.cache import TTL_S, CachedEmbedder, RedisVectors
@@ -38,7 +38,7 @@ class FallbackEmbedder:
 
     def __init__(self, members: Sequence[Embedder]) -> None:
         self.members = tuple(members)
-        self._lock = ForkLock()
+        self._lock = fork_lock()
         self._serving: list[Embedder] = []  # those of the chosen model, the next to be asked first
 
     def choose(self, stored: str | None) -> None:

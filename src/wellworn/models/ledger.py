@@ -27,7 +27,7 @@ from wellworn.core.clock import Clock, aware, system_clock
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import BudgetExceeded, InvalidInput, StoreError
 from wellworn.core.lazy import regex
-from wellworn.core.locks import ForkLock
+from wellworn.core.locks import fork_lock
 from wellworn.core.plain import from_plain
 from wellworn.core.values import Partition
 from wellworn.models.base import most_input_tokens
@@ -254,7 +254,7 @@ class InFlight:
     """
 
     def __init__(self) -> None:
-        self.lock = ForkLock()
+        self.lock = fork_lock()
         self._held: dict[object, tuple[str, InSession | None, CallCost]] = {}
 
     def hold(self, ticket: object, tenant: str, session: InSession | None, cost: CallCost) -> None:

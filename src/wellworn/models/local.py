@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import EmbeddingFailed, MissingExtra
-from wellworn.core.locks import ForkLock
+from wellworn.core.locks import fork_lock
 from wellworn.models.base import EmbedderBase
 from wellworn.models.static import read_tokenizer
 
@@ -59,7 +59,7 @@ class OnnxEmbedder(EmbedderBase):
         if not self._tokenizer_file.is_file():
             raise _unreadable(self._folder, "tokenizer.json is missing; save the model's fast tokenizer there")
         self._settings = _read_settings(self._folder)
-        self._lock = ForkLock()
+        self._lock = fork_lock()
         self._loaded: tuple[Any, Any] | None = None  # session and tokenizer
         large = self._file.parent.glob(f"{self._file.name}?data")  # where weights are too large for the file
         further = sorted([*large, *self._folder.glob("*_Dense/model.safetensors")])
@@ -269,7 +269,7 @@ class SentenceTransformersEmbedder(EmbedderBase):
         super().__init__(f"sentence-transformers:{name}")
         self._encode_text = getattr(model, "encode_document", model.encode)  # sentence-transformers >= 5
         self._encode_query = getattr(model, "encode_query", model.encode)
-        self._lock = ForkLock()  # its tokenizer raises "Already borrowed" when two threads meet
+        self._lock = fork_lock()  # its tokenizer raises "Already borrowed" when two threads meet
 
     def _ask(self, texts: list[str], *, query: bool) -> npt.ArrayLike:
         encode = self._encode_query if query else self._encode_text

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from wellworn.core.errors import InvalidInput, ModelFailed
-from wellworn.core.locks import ForkLock
+from wellworn.core.locks import fork_lock
 from wellworn.models.base import Completion, ModelBase
 from wellworn.models.port import Reply, Request
 
@@ -43,7 +43,7 @@ class ScriptedModel(ModelBase):
         """Every request so far, in order."""
         self._delay_s = delay_s
         self._counts = (input_tokens, output_tokens)
-        self._lock = ForkLock()
+        self._lock = fork_lock()
         scripts = replies if isinstance(replies, Mapping) else {"*": replies}
         self._scripts: dict[str, Step | list[Step]] = {
             purpose: steps if isinstance(steps, str | Reply | Exception) or callable(steps) else list(steps)

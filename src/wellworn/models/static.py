@@ -21,7 +21,7 @@ import numpy as np
 
 from wellworn.core.errors import EmbeddingFailed
 from wellworn.core.lazy import cached_property, regex
-from wellworn.core.locks import ForkLock
+from wellworn.core.locks import fork_lock
 from wellworn.core.wellformed import well_formed
 from wellworn.models.port import Matrix, unit_rows
 
@@ -34,7 +34,7 @@ _WORDS, _WORD_CHARS = 50_000, 40
 """Words whose tokens are remembered, and how long a word may be: the time grows with its square."""
 _TYPES = {"F16": np.float16, "F32": np.float32}
 _NOT_BY_WORD = regex("  |</?s>|<unk>")
-_loading = ForkLock()
+_loading = fork_lock()
 
 
 class StaticEmbedder:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from wellworn.core.cache import LruCache
 from wellworn.core.dataclass import filled_each
-from wellworn.core.locks import ForkLock, deadline
+from wellworn.core.locks import deadline, fork_lock
 from wellworn.core.values import Entry, Partition
 from wellworn.models.port import Embedder, check_served
 from wellworn.search.bank import Bank
@@ -177,7 +177,7 @@ class Ram:
         self._numbers: dict[Partition, int] = {}
         """Of the partitions held."""
         self._grown = False
-        self._lock = ForkLock()
+        self._lock = fork_lock()
 
     def __len__(self) -> int:
         """Partitions held."""

@@ -18,7 +18,7 @@ from typing import Any
 from wellworn.core.clock import Clock, aware
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, PersonalData
-from wellworn.core.locks import ForkLock
+from wellworn.core.locks import fork_lock
 from wellworn.core.values import Partition
 from wellworn.ingest.pii.find import find
 from wellworn.ingest.pii.secrets import Finding
@@ -100,7 +100,7 @@ class RuleScrubbing(Scrubbing):
         self._store = store
         self._mode = mode
         self._clock = aware(clock)
-        self._lock = ForkLock()
+        self._lock = fork_lock()
         self._taken: dict[Partition, Counter[str]] = {}
 
     def stored(self, partition: Partition) -> Scrubber:
