@@ -15,7 +15,7 @@ data again. pytest is needed; the rest of the package never imports it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -46,7 +46,7 @@ from contract.builders import (
     write,
 )
 from wellworn.core.errors import StoreClosed, StoreError
-from wellworn.core.values import Partition
+from wellworn.core.values import LinkType, Partition
 from wellworn.store.port import EmbeddingModel, Neighbour, RecordFilter, Removed, Selection, Store, Tx
 from wellworn.store.values import NewEntry, Replaced, Slim
 
@@ -275,8 +275,13 @@ class StoreContract:
         assert write(store, lambda tx: tx.add_links([hand])) == 0
         assert store.links(["b"]) == [hand, auto]
         assert store.links(["a", "b", "c"], types=["follows"]) == [auto]
-        assert store.edges([nos["b"]]) == [(nos["a"], nos["b"], "supports", 0.5)]
-        assert store.edges([nos["c"]], types=["follows"]) == [(nos["b"], nos["c"], "follows", 1.0)]
+        assert store.edges([nos["b"]]) == [(nos["a"], nos["b"], "supports", 0.5, True)]
+        assert store.edges([nos["c"]]) == []
+        assert {no: linked for no, (_, linked) in store.read_linked([*nos.values()]).items()} == {
+            nos["a"]: True,
+            nos["b"]: True,
+            nos["c"]: False,
+        }
         drawn = replace(auto, automatic=False, confidence=0.9)
         assert write(store, lambda tx: tx.add_links([drawn])) == 1
         assert write(store, lambda tx: tx.add_links([auto])) == 0
@@ -302,13 +307,41 @@ class StoreContract:
         write(store, lambda tx: tx.remove_link("a", "b", "supports"))
         assert all(now > then for now, then in zip(counts(), before, strict=True))
 
+    @pytest.mark.parametrize(
+        ("type_", "automatic", "counts"),
+        [
+            ("supersedes", True, True),
+            ("contradicts", True, True),
+            ("derived_from", True, True),
+            ("supports", False, True),
+            ("similar_to", True, False),
+        ],
+    )
+    def test_a_link_that_tells_is_a_change_of_its_ends(
+        self, store: Store, type_: LinkType, automatic: bool, counts: bool
+    ) -> None:
+        nos = add(store, *map(make_new_entry, "abc"))
+        link = replace(make_link("a", "b", type_), automatic=automatic)
+
+        def changed(do: Callable[[Tx], object]) -> list[int]:
+            (head,) = store.heads([HERE])
+            assert head is not None
+            write(store, do)
+            return [row.no for row in store.delta(head.partition_no, head.seq).rows]
+
+        assert changed(lambda tx: tx.add_links([link])) == (nos[:2] if counts else [])
+        assert [edge[:3] for edge in store.edges(nos)] == ([(*nos[:2], type_)] if counts else [])
+        assert [linked for _, linked in store.read_linked(nos).values()] == [counts, counts, False]
+        assert changed(lambda tx: tx.remove_link("a", "b", type_)) == nos[:2]
+        assert store.edges(nos) == []
+
     def test_a_moment_ends_with_any_commit(self, store: Store) -> None:
         before = store.moment()
         assert store.moment() == before
         assert store.partitions() == []
         assert store.moment() == before
         add(store, make_new_entry("a"))
-        assert before is None or store.moment() != before
+        assert store.moment() != before
 
     # -- removal -------------------------------------------------------------------------------------------------
 

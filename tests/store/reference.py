@@ -19,7 +19,9 @@ from wellworn.core.clock import to_micros
 from wellworn.core.errors import StoreError
 from wellworn.core.values import Entry, Link, Partition, Turn
 from wellworn.store.port import (
+    TELLING,
     Delta,
+    Edge,
     EmbeddingModel,
     Head,
     IndexRecord,
@@ -165,13 +167,12 @@ class Reads:
             if (link.source in ids or link.target in ids) and (types is None or link.type in types)
         ]
 
-    def edges(self, nos: Sequence[int], *, types: Sequence[str] | None = None) -> list[tuple[int, int, str, float]]:
+    def edges(self, nos: Sequence[int]) -> list[Edge]:
         no_of = {row["entry"].id: no for no, row in self.state.rows.items()}
         return sorted(
-            (no_of[link.source], no_of[link.target], link.type, link.confidence)
+            (no_of[link.source], no_of[link.target], link.type, link.confidence, not link.automatic)
             for link in self.state.links.values()
-            if {no_of[link.source], no_of[link.target]} & {*nos}
-            and (not link.automatic if types is None else link.type in types)
+            if {no_of[link.source], no_of[link.target]} & {*nos} and (not link.automatic or link.type in TELLING)
         )
 
     def sessions(self, *, tenant: str | None = None, idle_since: datetime | None = None) -> list[SessionHead]:
@@ -415,7 +416,7 @@ class ReferenceTx(Reads):
         for link in links:
             if link.source == link.target or None in (self._row(link.source), self._row(link.target)):
                 raise StoreError("a link needs two entries")
-            self._count(link.source, link.target)
+            self._count(link.source, link.target, entries=not link.automatic or link.type in TELLING)
             key = (link.source, link.target, link.type)
             old = self.state.links.get(key)
             if old is None or (old.automatic and not link.automatic):
@@ -426,14 +427,15 @@ class ReferenceTx(Reads):
     def remove_link(self, source: str, target: str, type_: str) -> bool:
         removed = self.state.links.pop((source, target, type_), None) is not None
         if removed:
-            self._count(source, target)
+            self._count(source, target, entries=True)
         return removed
 
-    def _count(self, *ids: str) -> None:
-        """A change of the partitions of these entries."""
+    def _count(self, *ids: str, entries: bool) -> None:
+        """A change of the partitions of these entries, or of themselves too."""
         for row in map(self._row, ids):
             if row is not None:
-                self._seq(row["entry"].partition)
+                seq = self._seq(row["entry"].partition)
+                row["seq"] = seq if entries else row["seq"]
 
     def add_turn(self, partition: Partition, turn: Turn, *, touched_at: datetime | None = None) -> None:
         self._head(partition)

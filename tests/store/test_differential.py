@@ -182,8 +182,8 @@ def picture(store: Any, seen: Seen) -> dict[str, object]:
     near: list[dict[str, Any]] = [{}, {"session_id": "monday", "limit": 3}, {"tags": TAGS, "shared": 2}]
     near.append({"near": (1, 2), "limit": 9})
 
-    def edges(**how: Any) -> list[tuple[Any, ...]]:
-        return [(seen.place(source), seen.place(target), *about) for source, target, *about in store.edges(nos, **how)]
+    def edges() -> list[tuple[Any, ...]]:
+        return [(seen.place(source), seen.place(target), *about) for source, target, *about in store.edges(nos)]
 
     def found(wanted: RecordFilter) -> list[Any]:
         told = store.records(wanted)
@@ -197,7 +197,7 @@ def picture(store: Any, seen: Seen) -> dict[str, object]:
         "partitions": (store.partitions(), [head and head.seq for head in heads], store.model()),
         "counts": [{k: v for k, v in store.counts([one]).items() if k != "bytes"} for one in PARTITIONS],
         "versions": [store.replaced(id) for id in IDS],
-        "links": (store.links(IDS), edges(), edges(types=["follows"])),
+        "links": (store.links(IDS), edges()),
         "sessions": (store.sessions(), store.sessions(tenant="acme", idle_since=minutes_later(5))),
         "turns": [store.turns(head.partition, head.id) for head in store.sessions()],
         "lacking": [{*map(seen.place, store.rows(Selection(without_vector_of=one)))} for one in (MODEL, OTHER_MODEL)],

@@ -22,7 +22,7 @@ from wellworn.search.partition import FETCHED_ROWS, NEAR_ROWS
 from wellworn.search.profiles import Profile
 from wellworn.search.ram import EntryCache
 from wellworn.search.score import Ranked, View, dated, factors
-from wellworn.store.port import Store
+from wellworn.store.port import TELLING, Edge, Store
 
 Check = Callable[[], None]
 """Raises when it is time to stop."""
@@ -84,9 +84,13 @@ class SearchContext(NamedTuple):
         entries = self.entries.read(nos, seqs)
         return {row: entries[no] for row, no in zip(rows.tolist(), nos, strict=True) if no in entries}
 
+    def edges(self, rows: Rows, types: Sequence[str] = TELLING) -> list[Edge]:
+        """Links of these types that touch these rows, by row number."""
+        return [edge for edge in self.entries.edges(*self.bank.named(rows)) if edge[2] in types]
+
     def linked(self, rows: Rows) -> list[tuple[int, int, str, float]]:
         """Hand-made links that touch these rows, between rows: (source, target, type, confidence)."""
-        edges = self.store.edges(self.bank.named(rows)[0])
+        edges = [edge[:4] for edge in self.entries.edges(*self.bank.named(rows)) if edge[4]]
         ends = {no: row for no in {end for edge in edges for end in edge[:2]} for row in self.bank.rows_of([no])}
         return [(ends[a], ends[b], type_, sure) for a, b, type_, sure in edges if a in ends and b in ends]
 
@@ -110,8 +114,9 @@ class SearchContext(NamedTuple):
         if not profile.link_share or not self.bank.linked:
             return ranked
         best = ranked.take(ranked.order[: profile.link_sources])
-        nos = self.bank.no[best.rows].tolist()
-        lifts = _lifts(self.store.edges(nos), dict(zip(nos, best.scores.tolist(), strict=True)))
+        nos, seqs = self.bank.named(best.rows)
+        edges = [edge[:4] for edge in self.entries.edges(nos, seqs) if edge[4]]
+        lifts = _lifts(edges, dict(zip(nos, best.scores.tolist(), strict=True)))
         if not lifts:
             return ranked
         rows = {row: lift for no, lift in lifts.items() for row in self.bank.rows_of([no])}

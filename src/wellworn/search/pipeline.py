@@ -68,6 +68,7 @@ HIT_BYTES = 4_000
 ALL = "told"
 """The factor of hits for a question that asks for all that is known of a person."""
 _TOLD = [KINDS.index(kind) for kind in ("fact", "preference", "pattern", "note")]
+_FROM = "derived_from"
 _EPISODE, _SUMMARY = KINDS.index("episode"), KINDS.index("summary")
 _log = logging.getLogger("wellworn.search")
 _NOTHING: frozenset[int] = frozenset()
@@ -391,9 +392,8 @@ class Searcher:
         if turns.all() or not turns.any():
             return ranked.take(np.arange(min(k, len(turns))))
         nos = bank.no[ranked.rows].tolist()
-        memories = [no for no, kind in zip(nos, kinds.tolist(), strict=True) if kind not in (_EPISODE, _SUMMARY)]
-        beside: dict[int, set[int]] = {}
-        for memory, turn, _, _ in self._store.edges(memories, types=["derived_from"]):
+        memories, beside = ranked.rows[~np.isin(kinds, (_EPISODE, _SUMMARY))], dict[int, set[int]]()
+        for memory, turn in (edge[:2] for edge in self.ram.entries.edges(*bank.named(memories)) if edge[2] == _FROM):
             beside.setdefault(memory, set()).add(turn)
             beside.setdefault(turn, set()).add(memory)
         taken: set[int] = set()

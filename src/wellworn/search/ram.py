@@ -23,7 +23,7 @@ from wellworn.models.port import Embedder, check_served
 from wellworn.search.bank import Bank
 from wellworn.search.mapped import IndexFiles
 from wellworn.search.partition import PartitionIndex, index_bytes
-from wellworn.store.port import Delta, Head, Store
+from wellworn.store.port import Delta, Edge, Head, Store
 
 if TYPE_CHECKING:
     from wellworn.search.engines import VectorEngine
@@ -38,13 +38,23 @@ SMALLEST_ENTRY = 2_000
 """What a short entry counts as: about the memory that it takes, so that 2,500 are held."""
 
 
+class _HeldEntry:
+    """An entry as of a count of changes."""
+
+    __slots__ = ("edges", "entry", "seq")
+
+    def __init__(self, seq: int, entry: Entry, edges: Sequence[Edge] | None) -> None:
+        self.seq, self.entry, self.edges = seq, entry, edges
+        """The links that touch it; None: they have not been asked for."""
+
+
 class EntryCache:
-    """Entries by row number, so that hot texts are not read from disk. A changed entry is read again."""
+    """Entries and their links by row number, so that hot ones are not read from disk. A changed entry is read again."""
 
     def __init__(self, store: Store, *, max_bytes: int = ENTRY_BYTES) -> None:
         self._store = store
-        self._held: LruCache[int, tuple[int, Entry]] = LruCache(
-            max_bytes, size_of=lambda held: max(SMALLEST_ENTRY, 2 * len(held[1].text) + 2 * len(held[1].evidence))
+        self._held: LruCache[int, _HeldEntry] = LruCache(
+            max_bytes, size_of=lambda held: max(SMALLEST_ENTRY, 2 * len(held.entry.text) + 2 * len(held.entry.evidence))
         )
         self._forgettings = 0
 
@@ -54,19 +64,31 @@ class EntryCache:
     def read(self, nos: Sequence[int], seqs: Sequence[int]) -> dict[int, Entry]:
         """The entries of these rows as of these counts of changes, from memory or the store; removed rows are left
         out. The caller may change their lists."""
-        forgettings, counts = self._forgettings, dict(zip(nos, seqs, strict=True))
-        held = self._held.get_many(nos)
-        known = {no: entry for no, (seq, entry) in held.items() if counts[no] == seq}
-        found = dict(zip(known, _own_copies(known.values()), strict=True))
-        missing = [no for no in nos if no not in found]
+        held = self._read(nos, seqs)
+        return dict(zip(held, _own_copies([one.entry for one in held.values()]), strict=True))
+
+    def edges(self, nos: Sequence[int], seqs: Sequence[int]) -> list[Edge]:
+        """`StoreReader.edges` of these rows. Their entries are read too, as who asks for links mostly reads both."""
+        held = self._read(nos, seqs)
+        missing = [no for no, one in held.items() if one.edges is None]
         if missing:
-            read = self._store.read(missing)
-            copies = zip(read, _own_copies(read.values()), strict=True)
-            self._held.put_many({no: (counts[no], entry) for no, entry in copies})
+            found = self._store.edges(missing)
+            for no in missing:
+                held[no].edges = [edge for edge in found if no in edge[:2]]
+        return sorted({edge for one in held.values() for edge in one.edges or ()})
+
+    def _read(self, nos: Sequence[int], seqs: Sequence[int]) -> dict[int, _HeldEntry]:
+        forgettings, counts = self._forgettings, dict(zip(nos, seqs, strict=True))
+        held = {no: one for no, one in self._held.get_many(nos).items() if one.seq == counts[no]}
+        missing = [no for no in nos if no not in held]
+        if missing:
+            read = self._store.read_linked(missing)
+            new = {no: _HeldEntry(counts[no], entry, None if linked else ()) for no, (entry, linked) in read.items()}
+            self._held.put_many(new)
             if self._forgettings != forgettings:  # one of them may be among what was forgotten meanwhile
                 self.drop(missing)
-            found.update(read)
-        return found
+            held |= new
+        return held
 
     def drop(self, nos: Sequence[int]) -> None:
         """Drop these rows, which are gone from the store."""
@@ -77,7 +99,7 @@ class EntryCache:
     def forget(self, partitions: Sequence[Partition]) -> int:
         """Drop everything of these partitions; returns how many entries that was."""
         self._forgettings += 1  # first: an entry that is read meanwhile is then dropped by its reader
-        gone = [no for no, (_, entry) in self._held.get_many([*self._held]).items() if entry.partition in partitions]
+        gone = [no for no, one in self._held.get_many([*self._held]).items() if one.entry.partition in partitions]
         self.drop(gone)
         return len(gone)
 

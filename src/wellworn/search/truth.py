@@ -149,7 +149,7 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
     in_part = {no for no, whole in zip(nos, held.tolist(), strict=True) if whole}  # `settle` treats the others
     edges = [
         (new, old, NEAR - SURER * min(chance, SURE) if type_ == "contradicts" else IN_PART)
-        for new, old, type_, chance in context.store.edges(nos, types=["contradicts", "supersedes"])
+        for new, old, type_, chance, _ in context.edges(rows, ("contradicts", "supersedes"))
         if type_ == "contradicts" or old in in_part
     ]
     if not edges and not bank.in_threads:
@@ -403,7 +403,7 @@ def _lines(context: SearchContext, nos: Sequence[int], moment: int) -> dict[int,
         if not ahead:
             break
         further: set[int] = set()
-        for new, old, _, _ in context.store.edges(sorted(ahead), types=["supersedes"]):
+        for new, old, *_ in context.edges(np.array(bank.rows_of(sorted(ahead)), dtype=np.intp), ["supersedes"]):
             if old not in ahead:
                 continue
             for row in bank.rows_of([new]):

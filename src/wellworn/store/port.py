@@ -41,8 +41,10 @@ from wellworn.store.values import Vector as Vector
 
 PAGE = 500
 """Rows that are read at a time."""
-Edge = tuple[int, int, str, float]
-"""Source row, target row, type, confidence."""
+Edge = tuple[int, int, str, float, bool]
+"""Source row, target row, type, confidence, whether it was drawn by hand."""
+TELLING = ("contradicts", "supersedes", "derived_from")
+"""Types of links that tell what became of an entry, or of what it was made."""
 _EVERY = Selection()
 
 
@@ -117,7 +119,11 @@ class StoreReader(ABC):
 
     def read(self, nos: Sequence[int]) -> dict[int, Entry]:
         """Entries by row number; rows that are gone are left out."""
-        return dict(self.select(None, Selection(nos=nos)))
+        return {no: entry for no, (entry, _) in self.read_linked(nos).items()}
+
+    @abstractmethod
+    def read_linked(self, nos: Sequence[int]) -> dict[int, tuple[Entry, bool]]:
+        """Entries by row number, each with whether `edges` may have a link of it; rows that are gone are left out."""
 
     def alive(self, nos: Sequence[int]) -> set[int]:
         """Those of the row numbers that are there."""
@@ -179,8 +185,9 @@ class StoreReader(ABC):
         """Every link that starts or ends at one of these entries, in a stable order; of these types only, if given."""
 
     @abstractmethod
-    def edges(self, nos: Sequence[int], *, types: Sequence[str] | None = None) -> list[Edge]:
-        """Links that touch one of these rows, as numbers, in order: of these types, or those that are not automatic."""
+    def edges(self, nos: Sequence[int]) -> list[Edge]:
+        """Links that touch one of these rows, as numbers, in order: the `TELLING` ones, and what was drawn by hand. Both ends
+        of such a link count its coming and going as a change."""
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
@@ -359,8 +366,7 @@ class Store(StoreReader):
 
     @abstractmethod
     def moment(self) -> Hashable:
-        """Differs from an earlier one if anything was committed since, by whatever process. None if only the reads
-        themselves can tell: where another machine would have to be asked."""
+        """Differs from an earlier one if anything was committed since, by whatever process."""
 
     @abstractmethod
     def transact(self, *, tenant: str | None = None) -> AbstractContextManager[Tx]:

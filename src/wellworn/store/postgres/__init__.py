@@ -306,5 +306,5 @@ def _again(read: Callable[..., Any]) -> Callable[..., Any]:
 
 
 # A read that a restart cut is made again, on a connection to the server that is back; a transaction is not.
-for _name in (*StoreReader.__abstractmethods__, "find_same", "vectors", "nearest", "worded"):
+for _name in (*StoreReader.__abstractmethods__, "find_same", "moment", "vectors", "nearest", "worded"):
     setattr(PostgresStore, _name, _again(getattr(PostgresStore, _name)))

@@ -12,7 +12,7 @@ import select
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -155,8 +155,10 @@ class Pool:
             f"cannot reach {self._address.name}: {said} ({remedy})"
         )
 
-    def moment(self) -> None:
-        """Nobody knows without asking the server."""
+    def moment(self) -> Hashable:
+        """Which transactions are over and which are not: of everything on this server since it began."""
+        with self.reading() as db:
+            return db.ask("SELECT pg_current_snapshot()::text, pg_postmaster_start_time()")[0]
 
     def check_open(self) -> None:
         if self._closed:

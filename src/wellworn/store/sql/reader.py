@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from wellworn.core.clock import from_micros, to_micros
-from wellworn.core.values import LINK_TYPES, Entry, Layer, Link, Partition, Turn
+from wellworn.core.values import Entry, Layer, Link, Partition, Turn
 from wellworn.store import convert
 from wellworn.store.damage import Damage, slim_from, whole_page
 from wellworn.store.port import (
+    TELLING,
     Delta,
     Edge,
     EmbeddingModel,
@@ -47,6 +48,15 @@ WHERE e.partition = {partition} AND e.seq > ? AND e.no > ? AND i.entry > ? ORDER
 
 _NO_WORDS = "substr(i.terms, 1, 0), substr(i.counts, 1, 0)"
 
+_ENTRIES = (
+    f"SELECT {{}}{convert.SELECT_ENTRY}, e.partition, e.no FROM entries e JOIN partitions s ON s.no = e.partition"
+)
+_TELLS = f"(automatic = 0 OR type IN ({', '.join(repr(one) for one in TELLING)}))"
+"""The condition on `links` that `edges` has them."""
+_LINKED = (
+    " OR ".join(f"EXISTS (SELECT 1 FROM links WHERE {end} = e.no AND {_TELLS})" for end in ("source", "target")) + ", "
+)
+
 _SHARES_A_SKETCH = "SELECT " + " OR ".join(
     f"EXISTS (SELECT 1 FROM index_records WHERE {column} = ? AND {column} <> 0 AND partition = ?)"
     for column in ("near_a", "near_b")
@@ -66,6 +76,8 @@ _LINKS_AT = """
 SELECT a.id, b.id, l.type, l.confidence, l.automatic, l.created_at FROM entries x JOIN links l ON l.{} = x.no
 JOIN entries a ON a.no = l.source JOIN entries b ON b.no = l.target WHERE x.id {}
 """
+_EDGES = "SELECT source, target, type, confidence, automatic FROM links {} WHERE"
+_ENDS = {"source": "", "target": "INDEXED BY links_by_target"}
 _WITHOUT_VECTOR = """
 CASE WHEN EXISTS (SELECT 1 FROM models WHERE name = ? AND width = ? AND current)
 THEN EXISTS (SELECT 1 FROM index_records i WHERE i.entry = e.no AND i.vector IS NULL)
@@ -212,11 +224,7 @@ class SqlReader(StoreReader):
                 where += f" AND e.no > (SELECT e.no FROM entries e WHERE {where} ORDER BY e.no LIMIT 1 OFFSET ?)"
                 values += [*values, skip - 1]
             plus = "+" * (selection.content_hash is not None)  # one row, which is not looked for along the numbers
-            rows = db.ask(
-                f"SELECT {convert.SELECT_ENTRY}, e.partition, e.no FROM entries e JOIN partitions s ON s.no = e.partition "
-                f"WHERE {where} ORDER BY {plus}e.no {limited(limit, values)}",
-                values,
-            )
+            rows = db.ask(f"{_ENTRIES.format('')} WHERE {where} ORDER BY {plus}e.no {limited(limit, values)}", values)
             opened = db.opened(rows, convert.SEALED)
         for row in rows:
             self._met(row[0], row[-1], row[-2])
@@ -224,6 +232,18 @@ class SqlReader(StoreReader):
         if limit is not None and len(found) < len(rows) == limit:  # some cannot be read: a page is full all the same
             found += self.select(partitions, selection, after=rows[-1][-1], limit=limit - len(found))
         return found
+
+    def read_linked(self, nos: Sequence[int]) -> dict[int, tuple[Entry, bool]]:
+        with self._reading() as db:
+            values: list[Any] = []
+            where = matching(db, None, Selection(nos=nos), values)
+            rows = db.ask(f"{_ENTRIES.format(_LINKED)} WHERE {where} ORDER BY e.no", values)
+            opened = db.opened([row[1:] for row in rows], convert.SEALED)
+        linked = {row[-1]: bool(row[0]) for row in rows}
+        for row in opened:
+            self._met(row[0], row[-1], row[-2])
+        found = self.damage.read(opened, convert.numbered_entry, convert.entry_name)
+        return {no: (entry, linked[no]) for no, entry in found}
 
     def rows(self, selection: Selection, *, partition_no: int | None = None) -> set[int]:
         with self._reading() as db:
@@ -339,23 +359,16 @@ class SqlReader(StoreReader):
             sorted(rows, key=repr), convert.link_from, lambda row: f"link {row[0]} {row[2]} {row[1]}"
         )
 
-    def edges(self, nos: Sequence[int], *, types: Sequence[str] | None = None) -> list[Edge]:
+    def edges(self, nos: Sequence[int]) -> list[Edge]:
         if not nos:
             return []
-        # Links by hand have indexes of their own: they are few.
-        ends = {"source": "", "target": "INDEXED BY links_by_target"}
-        if types is None:
-            ends = {"source": "INDEXED BY links_by_hand", "target": "INDEXED BY links_by_hand_to"}
-        written = ", ".join(f"'{one}'" for one in LINK_TYPES if one in (types or ()))  # so that it is planned once
-        queries: list[str] = []
         values: list[Any] = []
         with self._reading() as db:
-            for end, index in ends.items():
-                where = f"{end} {db.among(nos, values)} AND "
-                where += "automatic = 0" if types is None else f"type IN ({written})"
-                queries.append(f"SELECT source, target, type, confidence FROM links {index} WHERE {where}")
+            queries = [
+                f"{_EDGES.format(hint)} {end} {db.among(nos, values)} AND {_TELLS}" for end, hint in _ENDS.items()
+            ]
             found = db.ask(" UNION ALL ".join(queries), values)
-        return sorted({(source, target, type_, confidence) for source, target, type_, confidence in found})
+        return sorted({(*edge, not automatic) for *edge, automatic in found})
 
     # -- sessions ------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from wellworn.core.values import Entry, Link, Partition, Turn, filled
 from wellworn.store.convert import ENTRY_COLUMNS, SEALED_COLUMNS, entry_row, index_row, snapshot_of, update_of
 from wellworn.store.damage import Damage
 from wellworn.store.port import (
+    TELLING,
     EmbeddingModel,
     IndexRecord,
     Neighbour,
@@ -500,9 +501,15 @@ class SqlTx(SqlReader, Tx):
         source, target = self._place_of(link.source), self._place_of(link.target)
         if source is None or target is None:
             raise StoreError(f"no entry {(link.source if source is None else link.target)!r} to link")
-        for partition_no in {source[1], target[1]}:
-            self._seq(partition_no)
+        self._count_link(source, target, type_=link.type, automatic=link.automatic)
         return (source[0], target[0], link.type, link.confidence, int(link.automatic), to_micros(link.created_at))
+
+    def _count_link(self, *ends: tuple[int, int], type_: str, automatic: bool) -> None:
+        """A change of both partitions; and of the entries, if `edges` has it."""
+        for no, partition_no in ends:
+            seq = self._seq(partition_no)
+            if type_ in TELLING or not automatic:
+                self._db.run("UPDATE entries SET seq = ? WHERE no = ? AND seq < ?", (seq, no, seq))
 
     def remove_link(self, source: str, target: str, type_: str) -> bool:
         ends = [self._place_of(end) for end in (source, target)]
@@ -511,8 +518,7 @@ class SqlTx(SqlReader, Tx):
         where, values = "source = ? AND target = ? AND type = ?", (ends[0][0], ends[1][0], type_)
         if not self._db.run(f"DELETE FROM links WHERE {where}", values):
             return False
-        for _, partition_no in (ends[0], ends[1]):
-            self._seq(partition_no)
+        self._count_link(ends[0], ends[1], type_=type_, automatic=False)
         return True
 
     # -- sessions ------------------------------------------------------------------------------------------------
