@@ -255,13 +255,20 @@ class PartitionIndex:
 
     def _least_different(self, vector: Vector, count: int, passing: Mask) -> Rows:
         """The rows whose signs differ least from a vector's: `count` of those that pass, and all that differ no more."""
-        different = np.zeros(self._size, dtype=np.uint16)
+        most = 64 * len(self._signs)
+        # 256 is 0 in eight bits: that is one that differs in all, and is compared for nothing
+        different: npt.NDArray[Any] = np.zeros(self._size, dtype=np.uint8 if most <= 256 else np.uint16)
         for name, (bits,) in zip(self._signs, signs_of(vector[None]), strict=True):
             different += np.bitwise_count(self._columns[name][: self._size] ^ bits)
-        most = 64 * len(self._signs)
-        different[~passing] = most + 1
-        within = int(np.bincount(different).cumsum().searchsorted(count))
-        return np.flatnonzero(different <= min(within, most))
+        different[~passing] = gone = 2 ** (8 * different.itemsize) - 1
+        within, above = 0, min(most, gone)  # counting a few times is quicker than a histogram
+        while within < above:
+            halfway = (within + above) // 2
+            within, above = (
+                (within, halfway) if np.count_nonzero(different <= halfway) >= count else (halfway + 1, above)
+            )
+        rows = np.flatnonzero(different <= within)
+        return rows if within < gone else rows[passing[rows]]
 
     def _named(self, nos: Sequence[int] | None) -> Rows | None:
         return None if nos is None else np.array(self.rows_of(nos), dtype=np.intp)

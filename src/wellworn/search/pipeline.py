@@ -182,12 +182,14 @@ class Searcher:
         until, recall_id, embedded, keep = deadline(), self._new_id(), 0, False
         found = self._found_before(same, scope, recall_id) if refine is None else None
         if found is None:
-            asked, moment = plainly(query), self._store.moment()
+            asked, now = plainly(query), self.ram.now(scope.partitions())
             embed = partial(self._embed_if_it_works, asked)
             vector = embed() if until is None else until.wait_for(embed)
-            ask = _Ask(query=asked, vector=vector, k=k, filters=filters, home=home, recall_id=recall_id, moment=moment)
+            ask = _Ask(
+                query=asked, vector=vector, k=k, filters=filters, home=home, recall_id=recall_id, moment=now.moment
+            )
             embedded = int(vector is not None)
-            with self.ram.bank(scope.partitions(), moment) as (bank, partitions):
+            with self.ram.bank(scope.partitions(), now) as (bank, partitions):
                 found = self._found(ask, bank, partitions, refine)
                 if self._learner is not None and (until is None or until.left_s(whole=True) > 0):  # else nobody sees it
                     self._learner.log.add(
@@ -260,15 +262,15 @@ class Searcher:
 
     def _state_now(self, scope: Scope) -> list[object]:
         """What an answer would rest on now; as it was last time, while nobody has written anything."""
-        moment, learner = self._store.moment(), self._learner
+        now, learner = self.ram.now(scope.partitions()), self._learner
         seen = (scope, id(learner))
         known = self.ram.asked.get(seen)
-        if known is not None and moment is not None and known[0] == moment:
+        if known is not None and known[0] == now.moment:
             return known[1]  # type: ignore[no-any-return]
         take_time()
-        with self.ram.bank(scope.partitions()) as (bank, _):
-            state = _state(bank, None if learner is None else learner.serving(scope.home()))
-        self.ram.asked.put(seen, (moment, state))
+        with self.ram.bank(scope.partitions(), now) as (bank, _):
+            state = _state(bank, None if learner is None else learner.serving(scope.home(), now.moment))
+        self.ram.asked.put(seen, (now.moment, state))
         return state
 
     def unanswered(self, query: str, *, scope: Scope, seconds: float) -> Recall:

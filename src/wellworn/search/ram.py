@@ -23,7 +23,7 @@ from wellworn.models.port import Embedder, check_served
 from wellworn.search.bank import Bank
 from wellworn.search.mapped import IndexFiles
 from wellworn.search.partition import PartitionIndex, index_bytes
-from wellworn.store.port import Delta, Edge, Head, Store
+from wellworn.store.port import Delta, Edge, Head, Now, Store
 
 if TYPE_CHECKING:
     from wellworn.search.engines import VectorEngine
@@ -190,8 +190,8 @@ class Ram:
         """What recalls found lately, for when the same is asked again; each says what it rests on."""
         self.asked: LruCache[Hashable, Any] = LruCache(MOST_ASKED)
         """What else is known of what was asked lately: how questions score, and what answers in a scope rest on."""
-        self._heads: LruCache[tuple[Partition, ...], tuple[Hashable, list[Head | None]]] = LruCache(MOST_ASKED)
-        """Of what was asked lately, and the store's moment then."""
+        self._heads: LruCache[tuple[Partition, ...], Now] = LruCache(MOST_ASKED)
+        """Of what was asked lately."""
         self._files = IndexFiles(store)
         self._engine = engine
         self._pid = os.getpid()
@@ -213,14 +213,13 @@ class Ram:
         return head is not None and head.seq <= most
 
     @contextmanager
-    def bank(self, partitions: Sequence[Partition], moment: Hashable = None) -> Iterator[tuple[Bank, list[Partition]]]:
-        """The partitions that exist, as of now, with their names; nobody changes them meanwhile. With the store's `moment`
-        their heads are read only if anything was written.
+    def bank(self, partitions: Sequence[Partition], now: Now | None = None) -> Iterator[tuple[Bank, list[Partition]]]:
+        """The partitions that exist, as of now, with their names; nobody changes them meanwhile.
 
         Of a call with a deadline, those that are not read by then are missing; reading them goes on.
         """
         self._begin_anew_after_fork()
-        heads = self._heads_at(moment, partitions)
+        heads = (now or self.now(partitions)).heads
         present = [(partition, head) for partition, head in zip(partitions, heads, strict=True) if head is not None]
         if (until := deadline()) is None:
             held = [self._current(partition, head) for partition, head in present]
@@ -244,18 +243,19 @@ class Ram:
             for one in reversed(reading):
                 one.end()
 
-    def _heads_at(self, moment: Hashable, partitions: Sequence[Partition]) -> list[Head | None]:
+    def now(self, partitions: Sequence[Partition]) -> Now:
+        """The store's moment and how far these partitions are."""
         names = tuple(partitions)
         known = self._heads.get(names)
-        if known is None or moment is None or known[0] != moment:
-            known = moment, self._store.heads(partitions)
-            self._heads.put(names, known)
+        now = self._store.now(partitions, known)
+        if now is not known:
+            self._heads.put(names, now)
             # Another process may have dropped partitions, or dropped and begun them anew.
             numbers = {
-                one: None if head is None else head.partition_no for one, head in zip(names, known[1], strict=True)
+                one: None if head is None else head.partition_no for one, head in zip(names, now.heads, strict=True)
             }
             self.forget([one for one in names if self._numbers.get(one, numbers[one]) != numbers[one]])
-        return known[1]
+        return now
 
     def _if_current(self, head: Head) -> Held | None:
         held = self._held.get(head.partition_no)

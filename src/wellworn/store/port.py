@@ -19,6 +19,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from wellworn.core.errors import NotFound
 from wellworn.core.values import Entry, Layer, Link, Partition, Scope, Turn
@@ -46,6 +47,14 @@ Edge = tuple[int, int, str, float, bool]
 TELLING = ("contradicts", "supersedes", "derived_from")
 """Types of links that tell what became of an entry, or of what it was made."""
 _EVERY = Selection()
+
+
+class Now(NamedTuple):
+    """How far some partitions are."""
+
+    moment: Hashable
+    """No newer than the heads; see `Store.moment`."""
+    heads: list[Head | None]
 
 
 class StoreReader(ABC):
@@ -367,6 +376,11 @@ class Store(StoreReader):
     @abstractmethod
     def moment(self) -> Hashable:
         """Differs from an earlier one if anything was committed since, by whatever process."""
+
+    def now(self, partitions: Sequence[Partition], known: Now | None = None) -> Now:
+        """The moment and the heads of these partitions; `known` is what this told of them last, which may still be so."""
+        moment = self.moment()
+        return known if known is not None and known.moment == moment else Now(moment, self.heads(partitions))
 
     @abstractmethod
     def transact(self, *, tenant: str | None = None) -> AbstractContextManager[Tx]:

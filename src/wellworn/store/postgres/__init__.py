@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import closing
 from functools import wraps
 from pathlib import Path
@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 
 from wellworn.core.errors import WrongKey
+from wellworn.core.values import Partition
 from wellworn.store.convert import SEALED_COLUMNS, numbers_blob
-from wellworn.store.port import Flaw, Removed, StoreReader, TermRows, Vector
+from wellworn.store.port import Flaw, Head, Now, Removed, StoreReader, TermRows, Vector
 from wellworn.store.postgres.connection import Address, ConnectionLost, Pool
 from wellworn.store.postgres.db import Numbers, PostgresDb
 from wellworn.store.postgres.schema import migrate
 from wellworn.store.postgres.seal import put_key, sealer_of
 from wellworn.store.sql import SqlStore
-from wellworn.store.sql.db import HIDDEN, Row
+from wellworn.store.sql.db import HIDDEN, Row, names_of
+from wellworn.store.sql.reader import MOST_AT_ONCE, heads_query
 from wellworn.store.sqlite import SqliteStore
 from wellworn.store.sqlite.check import ORPHANS
 from wellworn.store.sqlite.driver import Key, connect, key_of
@@ -60,6 +62,9 @@ SELECT relname, pg_get_indexdef(oid) LIKE '%%halfvec%%' FROM pg_class JOIN pg_in
 WHERE relname = ANY(?) AND relnamespace = current_schema()::regnamespace
 """
 """Those that are finished, and whether they have half precision."""
+_MOMENT = "SELECT pg_current_snapshot()::text, pg_postmaster_start_time()"
+"""Which transactions are over and which are not, on this server since it began."""
+_NOW = "SELECT * FROM ({}) AS m LEFT JOIN ({}) AS h ON TRUE"
 _WORDED = """
 SELECT string_agg(int8send(entry), ''), string_agg(int4send(length(terms) / 8), ''), string_agg(terms, ''),
        string_agg(counts, ''), string_agg(float4send(coalesce({product}, 0)::real), '')
@@ -112,6 +117,19 @@ class PostgresStore(SqlStore):
     def clear_hidden(self, number: int) -> Removed:
         with self._connections.tending(number) as db:
             return Removed() if db is None else self._clear(number)
+
+    def moment(self) -> Hashable:
+        return self.now([]).moment
+
+    def now(self, partitions: Sequence[Partition], known: Now | None = None) -> Now:
+        if not 0 < len(partitions) <= MOST_AT_ONCE:
+            with self._connections.reading() as db:
+                (moment,) = db.ask(_MOMENT)
+            return Now(moment, self.heads(partitions))
+        with self._connections.reading() as db:  # in one trip
+            rows = db.ask(_NOW.format(_MOMENT, heads_query(len(partitions))), names_of(partitions))
+        heads = {place: Head(partition_no=no, seq=seq) for *_, place, no, seq in rows if no is not None}
+        return Now(rows[0][:2], [heads.get(place) for place in range(len(partitions))])
 
     # -- large partitions ----------------------------------------------------------------------------------------
 
@@ -306,5 +324,5 @@ def _again(read: Callable[..., Any]) -> Callable[..., Any]:
 
 
 # A read that a restart cut is made again, on a connection to the server that is back; a transaction is not.
-for _name in (*StoreReader.__abstractmethods__, "find_same", "moment", "vectors", "nearest", "worded"):
+for _name in (*StoreReader.__abstractmethods__, "find_same", "now", "vectors", "nearest", "worded"):
     setattr(PostgresStore, _name, _again(getattr(PostgresStore, _name)))

@@ -12,7 +12,7 @@ import select
 import threading
 import time
 import weakref
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -154,11 +154,6 @@ class Pool:
         return (StoreUnreachable if _is_away(error) else StoreError)(
             f"cannot reach {self._address.name}: {said} ({remedy})"
         )
-
-    def moment(self) -> Hashable:
-        """Which transactions are over and which are not: of everything on this server since it began."""
-        with self.reading() as db:
-            return db.ask("SELECT pg_current_snapshot()::text, pg_postmaster_start_time()")[0]
 
     def check_open(self) -> None:
         if self._closed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -31,9 +31,6 @@ class SqlConnections(Protocol):
     def writing(self, tenant: str | None = None) -> AbstractContextManager[Db]:
         """One write transaction, alone in its tenant or in the store; rolled back when the block raises."""
 
-    def moment(self) -> Hashable:
-        """See `Store.moment`."""
-
     def translated(self) -> AbstractContextManager[None]:
         """Errors of the driver as those of a store."""
 
@@ -51,9 +48,6 @@ class SqlStore(SqlReader, Store):
 
     def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[Db]:
         return self._connections.snapshot() if snapshot else self._connections.reading()
-
-    def moment(self) -> Hashable:
-        return self._connections.moment()
 
     def transact(self, *, tenant: str | None = None) -> AbstractContextManager[Tx]:
         return _Transaction(self._connections.writing(tenant), self.damage, tenant)

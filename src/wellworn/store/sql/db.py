@@ -97,6 +97,10 @@ def name_of(partition: Partition) -> tuple[str, str, str]:
     return partition.tenant, partition.layer, partition.layer_id
 
 
+def names_of(partitions: Sequence[Partition]) -> list[str]:
+    return [name for one in partitions for name in name_of(one)]
+
+
 def remover() -> str:
     """Who removes a hidden partition: the process, as the name of the partition tells."""
     return f"{os.getpid()} {_THIS_LIFE}"

@@ -36,7 +36,7 @@ from wellworn.store.port import (
     Vector,
 )
 from wellworn.store.sql import records
-from wellworn.store.sql.db import HIDDEN, NAMED, NUMBER, VISIBLE, Db, Row, limited, name_of
+from wellworn.store.sql.db import HIDDEN, NAMED, NUMBER, VISIBLE, Db, Row, limited, name_of, names_of
 
 _SLIM = """
 SELECT e.no, e.seq, e.index_seq, e.kind, e.state, e.at, e.valid_from, e.valid_to, e.confidence, e.usage_count,
@@ -91,7 +91,7 @@ RECENT_PER_TAG = 64
 
 
 @lru_cache(maxsize=256)
-def _heads(count: int) -> str:
+def heads_query(count: int) -> str:
     """One statement for several partitions: each of its own would take a lock or a round trip of its own."""
     one = f"SELECT {{}}, s.no, s.seq FROM partitions s WHERE {VISIBLE} AND {NAMED}"
     return " UNION ALL ".join(one.format(place) for place in range(count))
@@ -443,8 +443,7 @@ def _heads_of(db: Db, partitions: Sequence[Partition]) -> dict[int, Head]:
     found: dict[int, Head] = {}
     for start in range(0, len(partitions), MOST_AT_ONCE):
         part = partitions[start : start + MOST_AT_ONCE]
-        names = [name for one in part for name in (one.tenant, one.layer, one.layer_id)]
-        for place, no, seq in db.ask(_heads(len(part)), names):
+        for place, no, seq in db.ask(heads_query(len(part)), names_of(part)):
             found[start + place] = Head(partition_no=no, seq=seq)
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,6 +62,9 @@ class SqliteStore(SqlStore):
         if not self._connections.read_only:
             for number in self._hidden():
                 self.clear_hidden(number)
+
+    def moment(self) -> Hashable:
+        return self._connections.moment()
 
     @property
     def stale_index(self) -> bool:
