@@ -18,7 +18,7 @@ from wellworn.core.values import Entry, Layer
 from wellworn.ingest.terms import Question, read_question
 from wellworn.search.arms import FewScores, LazyMeaning, LazyWords, Lexical, Scores, meaning, words
 from wellworn.search.bank import Bank, Mask, Rows, Vector, distinct
-from wellworn.search.partition import FETCHED_ROWS, NEAR_ROWS
+from wellworn.search.partition import FETCHED_ROWS, NEAR_ROWS, WORDED_ROWS
 from wellworn.search.profiles import Profile
 from wellworn.search.ram import EntryCache
 from wellworn.search.score import Ranked, View, dated, factors
@@ -230,7 +230,7 @@ def _worded_rows(bounds: Bounds, lexical: Lexical) -> Iterator[Rows]:
         eligible = None if eligible is None else eligible[of]
     if eligible is not None:
         scores = np.where(eligible, scores, np.float32(0))
-    best = _worded(scores, several, FETCHED_ROWS if fetched else NEAR_ROWS)
+    best = _worded(scores, several, FETCHED_ROWS if fetched else WORDED_ROWS)
     yield _allowed(best if of is None else of[best], bounds)
     if (cosines := lexical.products) is not None:
         told, weights = _allowed(cosines.rows, bounds), bounds.profile.weights

@@ -84,6 +84,10 @@ NEAR_ROWS = 1000
 """Nearest rows that are named where an index is inexact: signs, or an engine."""
 LEAST_SIGNED = 30_000
 """Rows from which signs are compared instead of vectors: fewer vectors are multiplied as quickly."""
+_BLOCK = 32_768
+"""Rows whose signs are compared at a time: they stay in the processor's cache."""
+WORDED_ROWS = 300
+"""Best rows by words that are looked at then: of 60,000 texts they gave the same first five as all rows."""
 FETCHED_ROWS = 150
 """As many, where the vectors of all of them are fetched."""
 
@@ -258,8 +262,11 @@ class PartitionIndex:
         most = 64 * len(self._signs)
         # 256 is 0 in eight bits: that is one that differs in all, and is compared for nothing
         different: npt.NDArray[Any] = np.zeros(self._size, dtype=np.uint8 if most <= 256 else np.uint16)
-        for name, (bits,) in zip(self._signs, signs_of(vector[None]), strict=True):
-            different += np.bitwise_count(self._columns[name][: self._size] ^ bits)
+        signs = [(self._columns[name], bits) for name, (bits,) in zip(self._signs, signs_of(vector[None]), strict=True)]
+        for start in range(0, self._size, _BLOCK):
+            part = different[start : start + _BLOCK]
+            for column, bits in signs:
+                part += np.bitwise_count(column[start : start + len(part)] ^ bits)
         different[~passing] = gone = 2 ** (8 * different.itemsize) - 1
         within, above = 0, min(most, gone)  # counting a few times is quicker than a histogram
         while within < above:
