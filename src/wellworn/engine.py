@@ -207,7 +207,7 @@ class Engine:
         ).replaced
         self.changer = Changer(self.store, self.writer)
         self.forgetter = Forgetter(
-            self.store, clock=self.clock, caches=self.router.forget, before=self.learner.log.write, cut=restart_jobs
+            self.store, clock=self.clock, caches=self.searcher.forget, before=self.learner.log.write, cut=restart_jobs
         )
 
     def _vector_engine(self, qdrant: Any, in_background: bool) -> VectorEngine | None:

@@ -13,17 +13,7 @@ from hypothesis import strategies as st
 from contract.builders import analyze, make_entry
 from wellworn.core.hashes import hash64, signed64
 from wellworn.ingest.remember import jaccard
-from wellworn.ingest.terms import (
-    Trait,
-    embedding_text,
-    forget_words,
-    hash_of,
-    name_hash,
-    read_question,
-    terms,
-    text_hash,
-    words,
-)
+from wellworn.ingest.terms import Trait, embedding_text, hash_of, name_hash, read_question, terms, text_hash, words
 
 GOLDEN = {
     # These numbers are in files on users' disks: a change needs a new ANALYSIS_VERSION and a rebuild.
@@ -163,13 +153,6 @@ def test_nearly_identical_texts_nearly_always_share_a_sketch() -> None:
         assert jaccard(set(a.terms.tolist()), b.terms.tolist()) > 0.9
         shared += any(x == y != 0 for x, y in zip(a.near, b.near, strict=True))
     assert shared >= 185
-
-
-def test_a_question_that_was_read_is_known_until_words_are_forgotten() -> None:
-    read_question("which heron nests by the zqx weir?")
-    assert read_question.cache_info().currsize
-    forget_words()
-    assert read_question.cache_info().currsize == 0
 
 
 def test_what_a_thing_is_called_is_asked_for_not_told() -> None:

@@ -14,7 +14,7 @@ import pytest
 from evals.life import first_chats, judged_pairs
 
 from wellworn import Memory, Scope, ScopeError
-from wellworn.ingest.statement import about_another, read
+from wellworn.ingest.statement import about_another
 from wellworn.ingest.utterance import only_asks
 from wellworn.models.scripted import ScriptedModel
 
@@ -789,14 +789,6 @@ def test_an_organisations_question_reaches_its_teams() -> None:
             mem.remember("x", scope=Scope(team=["core", "web"]))
         with pytest.raises(ScopeError, match=r"scope\.team.*empty"):
             Scope(team=[])
-
-
-def test_forgetting_empties_what_was_compared() -> None:
-    with Memory(":memory:") as mem:
-        told(mem, "I live in Oslo.", "I moved to Bergen last week.")
-        assert read.cache_info().currsize
-        mem.forget(everything=True, scope=ADA)
-        assert not read.cache_info().currsize
 
 
 def test_a_recall_knows_when_it_does_not_know() -> None:

@@ -1,15 +1,39 @@
-"""The one cache: the least recently used value goes first. Bounded by count, or by the size that the caller gives."""
+"""The one cache: the least recently used value goes first. Bounded by count, or by the size that the caller gives.
+
+`text_cache` is that of a function of texts: all of these are emptied when somebody is forgotten.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from wellworn.core.locks import fork_lock
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+Function = TypeVar("Function", bound=Callable[..., object])
+_empty: list[Callable[[], None]] = []
+"""Empties each cache of texts."""
+
+
+def text_cache(maxsize: int) -> Callable[[Function], Function]:
+    """Keep what a function made of the latest texts, until `forget_texts`."""
+
+    def cached(function: Function) -> Function:
+        kept = lru_cache(maxsize)(function)
+        _empty.append(kept.cache_clear)
+        return kept  # type: ignore[return-value]  # called as the function is
+
+    return cached
+
+
+def forget_texts() -> None:
+    """Empty every cache whose keys are texts, or words of them."""
+    for empty in _empty:
+        empty()
 
 
 class LruCache(Generic[K, V]):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache
+
+from wellworn.core.cache import text_cache
 
 
-@lru_cache(maxsize=200_000)
+@text_cache(200_000)
 def hash64(text: str) -> int:
     """An unsigned 64-bit hash of a term or name; never 0, which stands for "none"."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") or 1

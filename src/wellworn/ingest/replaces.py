@@ -16,9 +16,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import takewhile
 
+from wellworn.core.cache import text_cache
 from wellworn.core.lazy import regex
 from wellworn.ingest import word_lists as lists
 from wellworn.ingest.statement import ACTOR, HAS_TOPIC, PRONOUNS, Statement, agreement, of_its_own, read
@@ -71,12 +71,6 @@ _TELLING_CHARS, _MANY_WORDS = 6, 4
 _ALLERGY = regex(r"all?[eé]rg|аллерг|过敏|過敏|アレルギー|حساسية", re.I)
 """Of these one may get more: a new one ends none."""
 _HAN = regex(r"[\u4e00-\u9fff]{2}")
-
-
-def forget_statements() -> None:
-    """Empty the caches, which hold texts."""
-    read.cache_clear()
-    _nearness.cache_clear()
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
@@ -143,7 +137,7 @@ def _apart(one: frozenset[str], other: frozenset[str]) -> bool:
     return bool(one and other and one.isdisjoint(other)) and _nearness(one, other) < _SAME_USE
 
 
-@lru_cache(maxsize=2048)
+@text_cache(2048)
 def _nearness(one: frozenset[str], other: frozenset[str]) -> float:
     first, second = (embedder().embed_query(" ".join(sorted(some))) for some in (one, other))
     return float(first @ second)

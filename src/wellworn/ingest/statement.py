@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 
+from wellworn.core.cache import text_cache
 from wellworn.core.lazy import cached_property, regex
 from wellworn.ingest import word_lists as lists
 from wellworn.ingest.terms import names_in, stem, words
@@ -488,7 +488,7 @@ class Statement:
         return [read(_HE_OR_SHE.sub(name, part) if name else part) for part in (*self.parts, *who)]
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def read(text: str) -> Statement:
     """The statement in a text."""
     return Statement(text)

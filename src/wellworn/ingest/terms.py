@@ -13,13 +13,14 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import field
 from enum import IntFlag
-from functools import cache, lru_cache
+from functools import cache
 from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 import Stemmer
 
+from wellworn.core.cache import text_cache
 from wellworn.core.dataclass import dataclass
 from wellworn.core.hashes import hash64, signed64, thread_of
 from wellworn.core.lazy import regex
@@ -83,7 +84,7 @@ def stem(word: str) -> str:
     return str(stemmer.stemWord(word))
 
 
-@lru_cache(maxsize=200_000)
+@text_cache(200_000)
 def _term(word: str) -> int:
     """The hash of a lower-case word's stem; 0 for a stop word."""
     if word in STOP_WORDS:
@@ -211,13 +212,6 @@ def names_in(text: str) -> set[str]:
     return found
 
 
-def forget_words() -> None:
-    """Empty the caches that hold words of texts."""
-    _term.cache_clear()
-    hash64.cache_clear()
-    read_question.cache_clear()
-
-
 def content_words(text: str) -> list[str]:
     """The words of a text that are no stop words."""
     return [word for word in words(text) if word not in STOP_WORDS]
@@ -288,7 +282,7 @@ def _related() -> dict[int, list[int]]:
     return {_term(asked): [_term(word) for word in told] for asked, told in RELATED.items()}
 
 
-@lru_cache(maxsize=512)  # asked again when it is told what became of it
+@text_cache(512)  # asked again when it is told what became of it
 def read_question(query: str) -> Question:
     """The terms of a query; if only stop words are in it, those are taken after all."""
     plain = words(_ASKS_NAME.sub(r"\1", query))

@@ -21,6 +21,7 @@ from functools import lru_cache
 
 import msgspec
 
+from wellworn.core.cache import text_cache
 from wellworn.core.hashes import hash64, signed64
 from wellworn.core.locks import fork_lock
 from wellworn.core.values import KINDS, Entry
@@ -44,12 +45,12 @@ Attributes = dict[str, int]
 """An entry as its columns have it: no, kind, source, speaker, and tags as bits."""
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def source_code(source: str) -> int:
     return signed64(hash64(source))
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def tag_bits(tags: str) -> int:
     """Tags (a JSON list) as bits of a signed 64-bit number. Two tags in a hundred share a bit with a given one."""
     return sum({1 << hash64(tag) % 63 for tag in msgspec.json.decode(tags)}) if len(tags) > 2 else 0

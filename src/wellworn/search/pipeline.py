@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
+from wellworn.core.cache import forget_texts
 from wellworn.core.clock import Clock, NewId, aware, to_micros
 from wellworn.core.dataclass import dataclass, filled_each
 from wellworn.core.errors import EmbeddingFailed, InvalidInput
 from wellworn.core.locks import deadline, take_time
 from wellworn.core.values import KINDS, Cost, Entry, Factor, Hit, Partition, Recall, Scope, altered, filled
-from wellworn.ingest.replaces import forget_statements
 from wellworn.ingest.scrub import NO_SCRUBBING, Scrubbing
-from wellworn.ingest.terms import forget_words, read_question
+from wellworn.ingest.terms import read_question
 from wellworn.ingest.utterance import asks_assistant, asks_for_all, plainly
 from wellworn.ingest.validate import checked_k, checked_query
 from wellworn.learning.learner import Learner, Serving
@@ -159,9 +159,13 @@ class Searcher:
         self._new_id = new_id
         self._learner = learner
         self._scrubbing = scrubbing
-        forget = None if learner is None else learner.forget
         self.ram = Ram(
-            store, embedder, neighbour_weights=profile.near_meaning, forget=forget, max_bytes=ram_bytes, engine=engine
+            store,
+            embedder,
+            neighbour_weights=profile.near_meaning,
+            forget=partial(_forget_removed, learner, embedder),
+            max_bytes=ram_bytes,
+            engine=engine,
         )
 
     def under(self, profile: Profile, learner: Learner | None, scrubbing: Scrubbing) -> Searcher:
@@ -525,11 +529,20 @@ class Searcher:
 
     def forget(self, partitions: Sequence[Partition]) -> int:
         """Drop what memory holds of what was removed from these partitions, words and vectors of texts included."""
-        dropped = self.ram.forget(partitions)
-        forget_words()
-        forget_statements()
-        clear = getattr(self._embedder, "clear", None)
-        return dropped + (int(clear()) if callable(clear) else 0)
+        return self.ram.forget(partitions) + _forget_texts(self._embedder)
+
+
+def _forget_removed(learner: Learner | None, embedder: Embedder | None, nos: Sequence[int]) -> None:
+    """Rows are gone from the store, perhaps by another process."""
+    if learner is not None:
+        learner.forget(nos)
+    _forget_texts(embedder)
+
+
+def _forget_texts(embedder: Embedder | None) -> int:
+    forget_texts()
+    clear = getattr(embedder, "clear", None)
+    return int(clear()) if callable(clear) else 0
 
 
 def _reasons_of(ranked: Ranked) -> list[_Reasons]:

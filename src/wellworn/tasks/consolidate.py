@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from wellworn.core.cache import text_cache
 from wellworn.core.clock import to_micros
 from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import regex
@@ -389,7 +389,7 @@ def advice_of(entry: Entry) -> Advice:
     return _read(entry.text, entry.kind == "guardrail")
 
 
-@lru_cache(maxsize=8192)
+@text_cache(8192)
 def _read(text: str, warns: bool) -> Advice:
     arguments: list[str] = []
 

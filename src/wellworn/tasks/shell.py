@@ -6,9 +6,9 @@ A shell is one tool for everything, so a command is its program and sub-command.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from itertools import pairwise, takewhile
 
+from wellworn.core.cache import text_cache
 from wellworn.core.lazy import regex
 
 TAIL_CHARS = 2_000
@@ -210,7 +210,7 @@ def belied(command: str, output: str) -> bool:
     return read_checks(output) is not True and _OF_FAILURE.search(tail) is not None
 
 
-@lru_cache(maxsize=MOST_READ)
+@text_cache(MOST_READ)
 def checks(command: str) -> frozenset[str] | None:
     """What a command does of `tests`, `lints` and `builds`, or `all` of them: none where it checks in some other way, None
     if it does not check anything."""
@@ -256,7 +256,7 @@ def checks_elsewhere(command: str, other: str) -> bool:
     return bool(places and others) and not any(a in b or b in a for a in places for b in others)
 
 
-@lru_cache(maxsize=MOST_READ)
+@text_cache(MOST_READ)
 def _places(command: str) -> frozenset[str]:
     """What the checks of a command are about, as far as that looks like a path."""
     parts = [part for part in _CHAIN.split(_bare(command)) if checks(part) is not None]
@@ -316,7 +316,7 @@ def refuses_call(output: str, exit_code: int | None = None) -> bool:
     return exit_code in (126, 127) or _WRONG_CALL.search(output[-TAIL_CHARS:]) is not None
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def programs(command: str) -> tuple[Program, ...]:
     """What a command line does: each of its programs, without those that only prepare, report or look.
 

@@ -14,17 +14,18 @@ first question is searched in several steps.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from wellworn.core.cache import text_cache
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
 from wellworn.core.lazy import cached_property, regex
 from wellworn.core.locks import Deadline
 from wellworn.core.spans import span
-from wellworn.core.values import Partition, Recall, RecursionMode, Scope, altered
+from wellworn.core.values import Recall, RecursionMode, Scope, altered
 from wellworn.ingest.validate import checked_fraction, checked_k, checked_query, checked_seconds, shown
 from wellworn.search.filters import Filters
 from wellworn.search.pipeline import Searcher
@@ -135,7 +136,7 @@ def shape_of(query: str) -> Shape:
     return "bridge" if nested or _CHAIN.search(query) else "plain"
 
 
-@lru_cache(maxsize=512)  # asked again as long as nobody has written anything
+@text_cache(512)  # asked again as long as nobody has written anything
 def complexity(query: str, *, layers: int = 1) -> float:
     """The score of a question to a scope of so many layers; no search, a few hundredths of a millisecond."""
     lower = query[:READ_CHARS].lower()
@@ -233,8 +234,3 @@ class Router:
             return mode
         layers = len({one.layer for one in scope.partitions()})
         return mode if complexity(checked_query(query), layers=layers) >= settings.threshold else "off"
-
-    def forget(self, partitions: Sequence[Partition]) -> int:
-        """See `Searcher.forget`; questions are forgotten, too."""
-        complexity.cache_clear()
-        return self._searcher.forget(partitions)
