@@ -44,7 +44,7 @@ def remember(
     """
     given = text_from(text)
     texts = [line.rstrip("\n") for line in StringIO(given, None) if line.strip()] if lines else [given]
-    if not texts:
+    if not any(one.strip() for one in texts):  # before a new file is made
         raise InvalidInput("TEXT", "is empty", "give it as an argument, or pipe it in")
     about = options.given(kind=kind, tags=tag, title=title, session_id=session_id, layer=layer, at=at, trust=trust)
     with target.open(new=True) as memory, render.progress_bar("remembering") as progress:
