@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from wellworn import Memory, Scope
-from wellworn.core.cache import forget_texts
+from wellworn.core.cache import LruCache, forget_texts
 from wellworn.ingest.statement import read
 from wellworn.ingest.terms import read_question
 from wellworn.search.steps.router import complexity
@@ -30,6 +30,14 @@ def test_a_text_is_known_until_texts_are_forgotten(function: Any) -> None:
     assert held(function)
     forget_texts()
     assert not held(function)
+
+
+def test_a_cache_of_texts_is_emptied_another_is_not() -> None:
+    numbers, texts = LruCache[str, int](9), LruCache[str, int](9, of_texts=True)
+    for cache in (numbers, texts):
+        cache.put("zqx", 1)
+    forget_texts()
+    assert (len(numbers), len(texts)) == (1, 0)
 
 
 def test_forgetting_empties_what_was_compared() -> None:

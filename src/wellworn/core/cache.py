@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+from weakref import ref
 
 from wellworn.core.locks import fork_lock
 
@@ -17,6 +18,7 @@ V = TypeVar("V")
 Function = TypeVar("Function", bound=Callable[..., object])
 _empty: list[Callable[[], None]] = []
 """Empties each cache of texts."""
+_of_texts: list[ref[LruCache[Any, Any]]] = []
 
 
 def text_cache(maxsize: int) -> Callable[[Function], Function]:
@@ -34,12 +36,18 @@ def forget_texts() -> None:
     """Empty every cache whose keys are texts, or words of them."""
     for empty in _empty:
         empty()
+    for cache in [known() for known in [*_of_texts]]:
+        if cache is not None:
+            cache.clear()
 
 
 class LruCache(Generic[K, V]):
     """Safe to share between threads, and free again in the child of a fork."""
 
-    def __init__(self, limit: int, *, size_of: Callable[[V], int] = lambda _: 1) -> None:
+    def __init__(self, limit: int, *, size_of: Callable[[V], int] = lambda _: 1, of_texts: bool = False) -> None:
+        """Bounded by the sum of `size_of` its values; `forget_texts` empties one that is `of_texts`."""
+        if of_texts:
+            _of_texts.append(ref(self, _of_texts.remove))
         self._limit = limit
         self._size_of = size_of
         self._values: OrderedDict[K, V] = OrderedDict()

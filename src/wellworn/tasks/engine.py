@@ -138,7 +138,7 @@ class ItemRanking:
     """Ranks items for a task: the four factors, with recency counted from now, and the words of the task."""
 
     def __init__(self) -> None:
-        self._read: LruCache[tuple[int, int], ItemWords] = LruCache(MOST_READ)
+        self._read: LruCache[tuple[int, int], ItemWords] = LruCache(MOST_READ, of_texts=True)
 
     def items(self, ranked: Ranked, context: SearchContext) -> Ranked:
         """Every item; a guardrail a little lower where a strategy fits about as well.
