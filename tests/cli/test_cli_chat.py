@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -283,3 +288,22 @@ def test_what_is_forgotten_is_forgotten_in_this_conversation_too(cli: Cli, scrip
     assert "Holm" not in json.dumps([cli.json("session", "show", "c1"), cli.json("list", "--limit", "100")])
     assert b"Holm" not in cli.db.read_bytes()
     assert "oolong" in json.dumps(cli.json("session", "show", "c1"))
+
+
+def test_what_is_typed_at_a_terminal_can_be_edited(tmp_path: Path) -> None:
+    pytest.importorskip("readline")
+    ours, theirs = pytest.importorskip("pty").openpty()
+    program = [sys.executable, "-m", "wellworn", "chat", "--db", str(tmp_path / "memory.db")]
+    env, shown = {**os.environ, "TERM": "xterm", "WELLWORN_EMBEDDER": "hash"}, b""
+    with subprocess.Popen(program, stdin=theirs, stdout=theirs, stderr=theirs, env=env):
+        os.close(theirs)
+        for typed in (b"I prefer ta.\x1b[D\x1b[De\r", b"/quit\r"):  # twice to the left
+            while not shown.endswith(b"you> "):
+                shown += os.read(ours, 1024)
+            os.write(ours, typed)
+            shown += b"\n"
+        with suppress(OSError):  # on Linux reading fails when the program has ended
+            while part := os.read(ours, 1024):
+                shown += part
+    os.close(ours)
+    assert "The user prefers tea." in shown.decode()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -214,13 +215,24 @@ def _messages(tell: Callable[[str], None]) -> Iterator[str]:
     """The messages of the person, up to the end; what is piped in is told, so that a log can be read."""
     typed = sys.stdin.isatty()
     while True:
-        if typed:
-            sys.stderr.write(YOU)
-            sys.stderr.flush()
-        line = sys.stdin.readline() if typed else decoded(sys.stdin.buffer.readline())
+        line = _typed() if typed else decoded(sys.stdin.buffer.readline())
         if not line or line.strip().lower() in LEAVE:
             return
         if line.strip():
             if not typed:
                 tell(YOU + line.strip())
             yield line.strip()
+
+
+def _typed() -> str:
+    """A line from the terminal; if the answers go there too, with editing and the lines before."""
+    if not sys.stdout.isatty():
+        sys.stderr.write(YOU)
+        sys.stderr.flush()
+        return sys.stdin.readline()
+    with suppress(ImportError):  # Windows has none, and edits lines itself
+        import readline  # noqa: F401
+    try:
+        return input(YOU) + "\n"
+    except EOFError:
+        return ""
