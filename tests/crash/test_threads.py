@@ -113,17 +113,19 @@ def test_a_forget_in_the_middle_of_a_recall_leaves_nothing_in_the_cache(mem: Mem
     """The recall has read the text when the forget empties the cache, and must not put it back afterwards."""
     (entry_id,) = mem.remember("zqxmarker bee", scope=ADA)
     store_read = mem.engine.store.read_linked
+    thread = threading.Thread(target=mem.forget, kwargs={"ids": [entry_id], "scope": ADA})
 
     def read_and_meanwhile_forget(nos):  # type: ignore[no-untyped-def]
         found = store_read(nos)
         mem.engine.store.read_linked = store_read  # type: ignore[method-assign]
-        thread = threading.Thread(target=mem.forget, kwargs={"ids": [entry_id], "scope": ADA})
         thread.start()
-        thread.join(300)
+        while store_read(nos):  # then it may have to wait until nobody looks at the index any more
+            pass
         return found
 
     mem.engine.store.read_linked = read_and_meanwhile_forget  # type: ignore[method-assign]
     mem.recall("bee", scope=ADA)
+    thread.join(300)
     assert mem.recall("bee", scope=ADA).hits == []
     assert len(mem.engine.searcher.ram.entries) == 0
 

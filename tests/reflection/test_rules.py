@@ -164,6 +164,13 @@ def test_certain_sentences_are_about_the_speaker_by_name(said: str, about: str) 
     assert about_speaker(said, "Ben") == about
 
 
+@pytest.mark.parametrize("said", ["I work at Acme Inc.", "I'm a nurse at St Mary's.", "My flight is at 9 p.m."])
+def test_a_sentence_that_ends_in_an_abbreviation_has_one_full_stop(said: str) -> None:
+    (memory,) = memories(("user", said))
+    assert memory.endswith(".")
+    assert not memory.endswith("..")
+
+
 @pytest.mark.parametrize(
     "said",
     """

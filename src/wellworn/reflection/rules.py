@@ -286,9 +286,9 @@ def _told(text: str, end: str, name: str, *, quoted: bool) -> str:
     quoted = quoted or labels.is_past(first) or not labels.is_english(text.lower())  # "Moved to Bergen" has no subject
     about = None if quoted else labels.about_speaker(text, name)
     if about is None:
-        return _lead(name) + text + _closing(end)
+        return _lead(name) + _closed(text, end)
     own = about.split(" ", 1)[0] == text.split(" ", 1)[0]  # "pytest.ini" and "npm" are written as people write them
-    return (about if own else _sentence_case(about)) + _closing(end)
+    return _closed(about if own else _sentence_case(about), end)
 
 
 def _extended(memory: Candidate, one: labels.Sentence, turn: Turn, session: _Session) -> Candidate:
@@ -298,15 +298,16 @@ def _extended(memory: Candidate, one: labels.Sentence, turn: Turn, session: _Ses
     more = text if memory.summary.startswith(_lead(name)) else labels.about_speaker(text, name)
     if more is None:
         return memory
-    return replace(memory, summary=f"{memory.summary} {_sentence_case(more)}{_closing(one.end)}")
+    return replace(memory, summary=f"{memory.summary} {_closed(_sentence_case(more), one.end)}")
 
 
 def _lead(name: str) -> str:
     return f"{_sentence_case(name)}: "
 
 
-def _closing(end: str) -> str:
-    return end if end in ("!", "…", "。", "！") else "."
+def _closed(text: str, end: str) -> str:
+    """The text with how its sentence ends; what looks like an abbreviation has kept its full stop: "Acme Inc." """
+    return text if text.endswith(".") else text + (end if end in ("!", "…", "。", "！") else ".")
 
 
 def _sentence_case(text: str) -> str:
