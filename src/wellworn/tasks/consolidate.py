@@ -335,9 +335,8 @@ class _Plan:
 # arguments (numbers, quoted strings, paths, commands) and its polarity are equal. It contradicts if it denies the same
 # words, or differs in one word of a kind of which only one can hold (up and down, Monday and Friday). Knows English.
 
-SHARED, MOSTLY_SHARED = 0.6, 0.75
-"""Share of their words that two texts must have in common to speak of the same; more where each has a word that the
-other has not: "the header table" is not "the totals table"."""
+SHARED = 0.66
+"""Share of their words that two texts must have in common to speak of the same."""
 REWORDED = 0.6
 """Texts that are less alike than this, word by word, are worded differently throughout. In texts that are more alike,
 the few words that differ are what matters."""
@@ -453,7 +452,7 @@ def contradiction(one: Entry, other: Entry) -> str:
     left, right = set(a.content), set(b.content)
     shared = len(left & right) / max(1, len(left | right))
     ordered = [word for word in a.content if word in right] == [word for word in b.content if word in left]
-    if not ordered or shared < (MOSTLY_SHARED if left - right and right - left else SHARED):
+    if not ordered or shared < SHARED:
         return ""
     return "outcome" if one.kind != other.kind else "negation"
 
