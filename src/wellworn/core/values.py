@@ -457,11 +457,6 @@ class CacheLevel:
     errors: int = 0
     """How often it could not be asked or told."""
 
-    @property
-    def hit_rate(self) -> float:
-        """Share of what it was asked for that it had; 0 when it was asked for nothing."""
-        return self.hits / (self.hits + self.misses) if self.hits + self.misses else 0.0
-
 
 @dataclass(frozen=True, kw_only=True)
 class Stats:

@@ -17,12 +17,13 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from wellworn.core.errors import ReplyUnreadable
 from wellworn.core.lazy import regex
 from wellworn.core.wellformed import well_formed
 
+T = TypeVar("T")
 MAX_CHARS = 1_000_000
 """What comes after is not read."""
 MAX_DEPTH = 64
@@ -74,6 +75,13 @@ def read_json(text: str, *, wants: Sequence[str] = ()) -> Found:
     beginning = " ".join(text[: _QUOTED_CHARS * 4].split())[:_QUOTED_CHARS]
     start = f"it begins {beginning!r}" if beginning else "it is empty"
     raise ReplyUnreadable(f"the model's answer of {len(text)} characters holds no JSON: {start}")
+
+
+def fraction(value: object, usual: T) -> float | T:
+    """A confidence as a model gives it, within 0 … 1; the usual one where it gives none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return usual
+    return min(max(float(value), 0.0), 1.0)
 
 
 def find_json(text: str) -> list[Found]:

@@ -218,8 +218,8 @@ class StoreReader(ABC):
         return found[0] if found else None
 
     @abstractmethod
-    def turns(self, partition: Partition, session_id: str, *, since: int = 0) -> list[Turn]:
-        """In order, from the number `since` on."""
+    def turns(self, partition: Partition, session_id: str) -> list[Turn]:
+        """In order."""
 
     @abstractmethod
     def last_said(self, partition: Partition) -> dict[str, datetime]:

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import BudgetExceeded, ModelFailed, ReplyUnreadable
@@ -21,7 +20,7 @@ from wellworn.core.fence import escape
 from wellworn.core.lazy import regex
 from wellworn.core.wellformed import one_line
 from wellworn.models.port import Model, Request, read_prompt
-from wellworn.models.structured import read_json
+from wellworn.models.structured import fraction, read_json
 from wellworn.tasks.calls import (
     answers_no,
     attempted,
@@ -168,17 +167,11 @@ def read_verdict(answer: str, *, by: str) -> Verdict:
     success = _CLEAR.get(str(told.get("success")).strip().lower())
     if success is None:
         raise ReplyUnreadable("the model's answer has no verdict")
-    sure, why = _fraction(told.get("confidence")), told.get("reasons")
+    sure, why = fraction(told.get("confidence"), None), told.get("reasons")
     reasons = [str(one) for one in why if one is not None] if isinstance(why, list) else [str(why or "")]
     if success and sure is not None and sure < LEAST_SURE:
         return _said(False, UNSURE, ["it is not sure that this succeeded", *reasons], by)
     return _said(success, 0.7 if sure is None else sure, reasons, by)
-
-
-def _fraction(value: Any) -> float | None:  # whatever the model wrote
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(min(max(value, 0.0), 1.0))
 
 
 # -- signs -----------------------------------------------------------------------------------------------------------

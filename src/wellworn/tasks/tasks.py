@@ -120,10 +120,10 @@ class Tasks:
         found = self._store.records(RecordFilter(partition=partition, kinds=[KIND], states=wanted, limit=limit))
         return [_task_in(record) for record in found]
 
-    def find(self, partition: Partition, task_id: str, *, limit: int = 200) -> list[Task]:
+    def find(self, partition: Partition, task_id: str) -> list[Task]:
         """Attempts at a task that are under way, newest first, among the partition's latest."""
         name = checked_line("task_id", task_id)
-        return [task for task in self.all(partition, states=("executing",), limit=limit) if task.task_id == name]
+        return [task for task in self.all(partition, states=("executing",), limit=200) if task.task_id == name]
 
     def drop(self, task: Task) -> None:
         """Remove an attempt, unless somebody else has moved it on."""

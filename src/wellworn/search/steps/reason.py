@@ -20,7 +20,7 @@ from wellworn.core.values import Entry, Hit, Link, Reasoning, ReasoningStep, Rec
 from wellworn.ingest.terms import read_question, record_of, terms
 from wellworn.models.ledger import Meter as MeteredModel
 from wellworn.models.port import Request
-from wellworn.models.structured import read_json
+from wellworn.models.structured import fraction, read_json
 from wellworn.search.filters import Filters
 from wellworn.search.pipeline import Searcher
 from wellworn.search.steps.actions import Strategy
@@ -195,7 +195,7 @@ def concluded(found: Reasoning, model: MeteredModel, calls: Calls) -> Reasoning:
         why = str(error) if isinstance(error, WellwornError) else type(error).__name__  # others may quote a key
         return replace(found, problem=f"failed: {why}")
     reasoning = str(said.get("reasoning") or "").strip() or f"{len(cited)} entries together"
-    sure = share_of(said.get("confidence"))
+    sure = fraction(said.get("confidence"), 0.5)
     return _with_conclusion(found, conclusion, cited, by=model.name, reasoning=reasoning, sure=sure)
 
 
@@ -267,13 +267,6 @@ def worded(conclusion: str, entries: Sequence[Entry]) -> list[Entry]:
     """The entries that share a word with a conclusion."""
     words = set(terms(conclusion))
     return [entry for entry in entries if words & set(record_of(entry).terms.tolist())]
-
-
-def share_of(value: object) -> float:
-    """A confidence as a model gives it; a half where it gives none."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-        return 0.5
-    return min(max(float(value), 0.0), 1.0)
 
 
 # -- comparisons and summaries ---------------------------------------------------------------------------------------

@@ -25,8 +25,9 @@ from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, RecallResult
 from wellworn.models.ledger import Meter as MeteredModel
 from wellworn.models.port import Message, Request
+from wellworn.models.structured import fraction
 from wellworn.search.steps.limits import Calls, LimitMet, Usage, prompt
-from wellworn.search.steps.reason import Library, share_of, worded
+from wellworn.search.steps.reason import Library, worded
 from wellworn.search.steps.router import Limits, checked_numbers
 
 PROGRAM_TOKENS, QUERY_TOKENS = 1_500, 500
@@ -188,7 +189,7 @@ class Repl:
         self._final = RecallResult(
             content=content,
             chunk_ids=[entry.id for entry in rests_on],
-            confidence=share_of(confidence),
+            confidence=fraction(confidence, 0.5),
             iterations_used=self._rounds,
         )
         raise Stop("answered")

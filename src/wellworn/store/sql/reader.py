@@ -402,17 +402,17 @@ class SqlReader(StoreReader):
             )
         return self.damage.read(rows, convert.session_from, lambda row: f"session {row[3]!r:.80}")
 
-    def turns(self, partition: Partition, session_id: str, *, since: int = 0) -> list[Turn]:
+    def turns(self, partition: Partition, session_id: str) -> list[Turn]:
         with self._reading() as db:
             values: list[Any] = []
             rows = db.ask(
                 f"""
                 SELECT t.number, t.role, t.text, t.at, t.speaker, e.id
                 FROM turns t JOIN sessions n ON n.no = t.session LEFT JOIN entries e ON e.no = t.entry
-                WHERE n.partition = {self._number_of(db, partition, values)} AND n.session_id = ? AND t.number >= ?
+                WHERE n.partition = {self._number_of(db, partition, values)} AND n.session_id = ?
                 ORDER BY t.number
                 """,
-                (*values, session_id, since),
+                (*values, session_id),
             )
             rows = db.opened(rows, (2, 4))
         make = partial(convert.turn_from, session_id=session_id)
