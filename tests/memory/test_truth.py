@@ -957,3 +957,18 @@ def test_what_held_in_a_month_is_asked_for() -> None:
         assert ada.recall("Where was I living in November 2024?")[0].text == "I moved to York last week."
         assert ada.recall("Where did I live in May 2034?")[0].text == "I moved to Hull last week."
         assert ada.recall("What did I buy in June 2024?")[0].text == "I bought a red canoe last month."
+
+
+@pytest.mark.parametrize(
+    ("then", "later", "asked"),
+    [
+        ("I live in Leeds.", "The flat in Hull where I live is cold in winter.", "Where did I live in May 2024?"),
+        ("My bank is Monzo.", "Starling are my bank for my salary.", "Which bank did I have in May 2024?"),
+    ],
+)
+def test_what_was_told_later_is_not_what_held_in_a_month(then: str, later: str, asked: str) -> None:
+    with Memory(":memory:") as mem:
+        ada = mem.for_user("ada")
+        ada.session("1").add("user", then, at="2024-03-01")
+        ada.session("2").add("user", later, at="2025-06-01")
+        assert ada.recall(asked)[0].text == then
