@@ -20,6 +20,7 @@ from evals import hops as hops_eval
 from evals import judge as judge_eval
 from evals import learn as learn_eval
 from evals import life as life_eval
+from evals import over as over_eval
 from evals import preferences as preferences_eval
 from evals import recall as recall_eval
 from evals import tasks as tasks_eval
@@ -213,6 +214,17 @@ def topics(
     """Is the topic of a sentence named right? Trains the model that ships; needs no data."""
     with _bar() as progress:
         report = topics_eval.run(write=write, progress=progress)
+    _print(report, json)
+
+
+@app.command()
+def over(
+    write: Annotated[bool, typer.Option("--write", help="Train on all sentences and replace the model.")] = False,
+    json: Json = False,
+) -> None:
+    """Is it seen when a statement tells that something is over? Trains the model that ships; needs no data."""
+    with _bar() as progress:
+        report = over_eval.run(write=write, progress=progress)
     _print(report, json)
 
 

@@ -80,6 +80,12 @@ I've booked a welding course. | The welding course isn't so expensive after all.
 I'm working at Sulzer on Fridays. | I have Friday off at Sulzer.
 We will install a heating downstairs. | I turned the heating down.
 I plan to run for the town council. | The council cancelled the fair.
+I own a small café in Ghent. | I sold the café's old espresso machine.
+I drive a red Mazda. | My neighbour sold his Mazda.
+I drive to work. | I gave up driving at night.
+I use Notion for my notes. | I deleted an old Notion page.
+We have a piano in the living room. | We gave the piano a new lamp.
+I go to the gym on Mondays. | I quit my job at the gym shop.
 We're flying to Osaka on the 4th of May. | We're not flying with Lufthansa after all.
 I have 3 exams in June. | I have 2 exams in July.
 I live in Oslo. | my boss moved to Rome
@@ -575,6 +581,10 @@ I've booked a course in welding. | The welding course has been scrapped.
 We plan to adopt a second dog. | We're not adopting a second dog after all.
 I'm starting at Novartis in March. | Novartis withdrew the offer.
 I'm taking the job at Hilti next month. | I turned down the job at Hilti in the end.
+I'm learning Portuguese with Marta. | I gave up Portuguese.
+I'm dating Lukas. | Lukas and I broke up.
+I'm on the parents' council. | I've stepped down from the parents' council.
+We have a piano in the living room. | We gave the piano away after all those years.
 """
     ),
 )

@@ -21,6 +21,7 @@ from itertools import takewhile
 from wellworn.core.cache import text_cache
 from wellworn.core.lazy import regex
 from wellworn.ingest import word_lists as lists
+from wellworn.ingest.over import over
 from wellworn.ingest.statement import ACTOR, HAS_TOPIC, PRONOUNS, Statement, agreement, of_its_own, read
 from wellworn.ingest.terms import stem, words
 from wellworn.ingest.topics import embedder, topics
@@ -146,6 +147,16 @@ def _nearness(one: frozenset[str], other: frozenset[str]) -> float:
 def _calls_off(before: Statement, after: Statement) -> bool:
     """Whether nothing comes of a plan, as a later statement says that names little else."""
     return before.plans and 2 * len(after.called_off & before.content) > len(after.called_off)
+
+
+def _ends(before: Statement, after: Statement) -> float:
+    """How likely the new statement just tells that what the old one says is over."""
+    matter = after.content - before.others - after.others  # who it is about is not what is over
+    theirs = bool(before.others) != bool(after.others)  # "My sister gave up the cello"
+    if theirs or matter.isdisjoint(before.content) or not _english(before, after):
+        return 0.0
+    near = float(before.vectors[0] @ after.vectors[0])
+    return over().probability(after.over, before.content, matter, near)
 
 
 def _same_owner(before: Statement, after: Statement) -> bool:
@@ -359,9 +370,10 @@ def _probability(
     # What costs least comes first: most pairs have nothing to do with each other.
     if not (asserts or stated or spoken) or not (_is_news(after, before) and _same_owner(before, after)):
         return 0.0
+    sure, ends_it = 1.0 if asserts else _UNSURE, _ends(before, after)
     news = after.tells_change or not after.names or bool(after.names - before.names)
     if not news or not (most := _most(before, after)):
-        return 0.0
+        return min(sure, ends_it)
     near, without_names = (float(one @ two) for one, two in zip(before.vectors, after.vectors, strict=True))
     if near > _SAME:
         return 0.0
@@ -378,4 +390,4 @@ def _probability(
         score += _IN_COMMON * len(shared) / max(1, len(either)) + _ALIKE_SO_FAR * _begin_alike(before, after)
     if before.named & after.ended and "died" in words(after.said):
         score += _DIED
-    return min(most, 1.0 if asserts else _UNSURE, 1 / (1 + math.exp(-score)))
+    return min(sure, max(ends_it, min(most, 1 / (1 + math.exp(-score)))))

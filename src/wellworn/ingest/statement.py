@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from wellworn.core.cache import text_cache
 from wellworn.core.lazy import cached_property, regex
 from wellworn.ingest import word_lists as lists
+from wellworn.ingest.over import over
 from wellworn.ingest.terms import names_in, stem, words
 from wellworn.ingest.topics import embedder, topics
 from wellworn.ingest.utterance import TIME_NAME, TITLE, stated_in, telling_words, tells, wants_work, without_opening
@@ -116,16 +117,7 @@ _CALLS_OFF = regex(
     r"|(?:\bnot|n['’]t) \w+ing\b.* after all\b|\bwon['’]t (?!be\b).* after all\b",
     re.I,
 )
-_NOT_OF_A_PLAN = frozenset(
-    map(
-        stem,
-        """
-        ahead back called deal fallen fell go going got happen happening holiday idea job journey move offer off plan pulled
-        scrapped shelved thing through trip turned vacation visit withdrawn withdrew
-        """.split(),  # noqa: SIM905
-    )
-)
-"""What may be said of any plan that is called off."""
+_OF_ANY_PLAN = frozenset(map(stem, lists.OF_ANY_PLAN))
 _SENTENCE_ENDS = regex(r"[.!?]+(?:\s|$)")
 _DEFINITE = regex(r"\bthe\s+([^\W_]+)", re.I)
 _SAYS_I = regex(r"\bI\b|^i\b")
@@ -391,7 +383,12 @@ class Statement:
     def called_off(self) -> frozenset[str]:
         """Words of a plan of which it says that nothing comes of it: "Shetland is off", "the flat fell through"."""
         clause = next(filter(_CALLS_OFF.search, _CLAUSE.split(self.said)), "")
-        return frozenset(map(stem, {*words(clause)} - lists.STOP_WORDS)) - lists.CHANGE_WORDS - _NOT_OF_A_PLAN
+        return frozenset(map(stem, {*words(clause)} - lists.STOP_WORDS)) - lists.CHANGE_WORDS - _OF_ANY_PLAN
+
+    @cached_property
+    def over(self) -> float:
+        """The logarithm of the odds that it tells of an end."""
+        return over().told_by(self.said)
 
     @cached_property
     def of_speaker(self) -> bool:

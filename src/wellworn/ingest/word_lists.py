@@ -62,6 +62,11 @@ CHANGES_ABROAD = (
 what is new, is at another time, holds now, or is over."""
 END_WORDS = frozenset("dead die end gone leav left longer out quit resign retir".split())  # noqa: SIM905
 """Stems of words with which somebody or something is over, without an object."""
+OF_ANY_PLAN = """
+    ahead back called deal fallen fell go going got happen happening holiday idea job journey move offer off plan pulled
+    scrapped shelved thing through trip turned vacation visit withdrawn withdrew
+    """.split()  # noqa: SIM905
+"""What may be said of any plan that is called off."""
 NEW_WORDS = frozenset({"current", "final", "latest", "new", "newer", "newest", "official", "recent"})
 """Those of them that stand before a thing: "my new manager" is a manager."""
 NEGATES = frozenset({"no", "not", "never", "from", "t"})

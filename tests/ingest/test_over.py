@@ -1,0 +1,29 @@
+"""The model that knows when a text tells that something is over, and when that ends an older statement."""
+
+from __future__ import annotations
+
+import pytest
+
+from wellworn.ingest.over import over
+from wellworn.ingest.replaces import SURE, probability
+
+
+@pytest.mark.parametrize(
+    ("old", "ends", "stays"),
+    [
+        ("I sing in a choir.", "I've packed in the choir.", "I've packed sandwiches for the choir."),
+        ("We have a treadmill.", "We gave the treadmill away.", "We cleaned the treadmill."),
+        ("I take swimming lessons.", "I quit the swimming lessons.", "My son quit the swimming lessons."),
+    ],
+)
+def test_what_ends_a_statement_is_told_from_what_sounds_alike(old: str, ends: str, stays: str) -> None:
+    assert probability(old, ends, spoken=True) >= SURE > probability(old, stays, spoken=True)
+
+
+def test_a_rare_word_in_common_says_more_than_a_frequent_one() -> None:
+    rare, frequent = (over().looks_at(1.0, {word, "house"}, {word, "window"}, 0.5) for word in ("treadmil", "time"))
+    assert rare[3] > frequent[3]
+
+
+def test_what_shares_no_word_ends_nothing() -> None:
+    assert probability("I keep six hens.", "I've given up smoking.", spoken=True) < SURE
