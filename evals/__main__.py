@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as jsonlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -212,9 +212,7 @@ def topics(
     json: Json = False,
 ) -> None:
     """Is the topic of a sentence named right? Trains the model that ships; needs no data."""
-    with _bar() as progress:
-        report = topics_eval.run(write=write, progress=progress)
-    _print(report, json)
+    _train(topics_eval.run, write, json)
 
 
 @app.command()
@@ -223,8 +221,12 @@ def over(
     json: Json = False,
 ) -> None:
     """Is it seen when a statement tells that something is over? Trains the model that ships; needs no data."""
+    _train(over_eval.run, write, json)
+
+
+def _train(run: Callable[..., Report], write: bool, json: bool) -> None:
     with _bar() as progress:
-        report = over_eval.run(write=write, progress=progress)
+        report = run(write=write, progress=progress)
     _print(report, json)
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import wellworn.ingest
 from evals.life import LIVES
 from evals.report import Report, Table
-from evals.topics import SENTENCES
+from evals.topics import SENTENCES, adjust
 from evals.topics import read as read_topics
 from wellworn.core.values import Progress, unwatched
 from wellworn.ingest.over import Over, grams_of
@@ -26,7 +26,7 @@ from wellworn.ingest.statement import read
 from wellworn.ingest.topics import vectors_of
 
 MODEL = Path(wellworn.ingest.__file__).parent / "over.npz"
-OTHERS, ROUNDS, AT_ONCE, RATE, DECAY = 15_000, 12, 256, 0.05, 5e-6
+OTHERS, ROUNDS, AT_ONCE, DECAY = 15_000, 12, 256, 5e-6
 WRITTEN = 4.0
 """How much a sentence of a triple counts, where one of `topics` counts 1."""
 LEAST = 3
@@ -92,14 +92,11 @@ def trained(written: Sequence[Triple], others: Seen, progress: Progress) -> dict
             score = vectors[some] @ weights[:width] + weights[-1]
             np.add.at(score, row, share * weights[places])
             wrong = counts[some] * (1 / (1 + np.exp(-score)) - labels[some]) / len(some)
-            slope = DECAY * weights
+            slope = np.float32(DECAY) * weights
             slope[:width] += vectors[some].T @ wrong
             np.add.at(slope, places, share * wrong[row])
             slope[-1] += wrong.sum()
-            mean += 0.1 * (slope - mean)
-            spread += 0.01 * (slope**2 - spread)
-            size = np.sqrt(spread / (1 - 0.99**step)) + 1e-8
-            weights -= RATE * (1 - step / steps) * mean / (1 - 0.9**step) / size
+            adjust([weights], [mean], [spread], 0, slope, step, steps)
             progress(step, steps)
     return {
         "vector": weights[:width].astype(np.float16),

@@ -94,13 +94,13 @@ def trained(
             shares[np.arange(len(some)), topic[some]] -= 1
             shares /= len(some)
             for place, part in enumerate((vectors, words)):
-                _adjust(learned, mean, spread, place, part.T @ shares + DECAY[place] * learned[place], step, steps)
-            _adjust(learned, mean, spread, 2, shares.sum(axis=0), step, steps)
+                adjust(learned, mean, spread, place, part.T @ shares + DECAY[place] * learned[place], step, steps)
+            adjust(learned, mean, spread, 2, shares.sum(axis=0), step, steps)
             progress(step, steps)
     return learned
 
 
-def _adjust(
+def adjust(
     learned: list[Values], mean: list[Values], spread: list[Values], place: int, slope: Values, step: int, steps: int
 ) -> None:
     mean[place] += 0.1 * (slope - mean[place])

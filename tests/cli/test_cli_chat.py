@@ -294,7 +294,7 @@ def test_what_is_typed_at_a_terminal_can_be_edited(tmp_path: Path) -> None:
     pytest.importorskip("readline")
     ours, theirs = pytest.importorskip("pty").openpty()
     program = [sys.executable, "-m", "wellworn", "chat", "--db", str(tmp_path / "memory.db")]
-    env, shown = {**os.environ, "TERM": "xterm", "WELLWORN_EMBEDDER": "hash"}, b""
+    env, shown = {**os.environ, "TERM": "xterm", "INPUTRC": os.devnull, "WELLWORN_EMBEDDER": "hash"}, b""
     with subprocess.Popen(program, stdin=theirs, stdout=theirs, stderr=theirs, env=env):
         os.close(theirs)
         for typed in (b"I prefer ta.\x1b[D\x1b[De\r", b"/quit\r"):  # twice to the left

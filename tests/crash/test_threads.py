@@ -119,7 +119,9 @@ def test_a_forget_in_the_middle_of_a_recall_leaves_nothing_in_the_cache(mem: Mem
         found = store_read(nos)
         mem.engine.store.read_linked = store_read  # type: ignore[method-assign]
         thread.start()
-        while store_read(nos):  # then it may have to wait until nobody looks at the index any more
+        while (
+            store_read(nos) and thread.is_alive()
+        ):  # then it may have to wait until nobody looks at the index any more
             pass
         return found
 

@@ -19,6 +19,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 _empty: list[Callable[[], None]] = []
 """Empties each cache of texts."""
 _of_texts: list[ref[LruCache[Any, Any]]] = []
+"""Caches whose values are of texts, as long as somebody uses them."""
 
 
 def text_cache(maxsize: int) -> Callable[[Function], Function]:

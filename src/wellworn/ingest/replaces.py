@@ -156,6 +156,8 @@ def _ends(before: Statement, after: Statement) -> float:
     if theirs or matter.isdisjoint(before.content) or not _english(before, after):
         return 0.0
     near = float(before.vectors[0] @ after.vectors[0])
+    if near > _SAME or before.over > 0:  # said again; or what is over already
+        return 0.0
     return over().probability(after.over, before.content, matter, near)
 
 
