@@ -9,7 +9,7 @@ DATA ?= ../shared/data
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint fmt type layers golden faults reference docs recording eval bench clean
+.PHONY: help demo test test-all lint fmt type layers golden faults reference docs reader recording eval bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -63,6 +63,10 @@ faults: $(READY) ## kill, fill, tear and flip on purpose; writes the table of do
 
 reference: $(READY) ## write docs/reference.md from the code
 	@$(BIN)/python docs/build_reference.py
+
+reader: ## train the reader and pack it (BASE=FILE; needs an accelerator and PyTorch)
+	@PYTHONPATH=src:. $(PYTHON) -m training.train training/out $(BASE) training/out/trained --steps 3600 --rate 6e-5
+	@PYTHONPATH=src:. $(PYTHON) -m training.pack training/out/trained
 
 docs: $(READY) ## write the reference and run every code block of the documentation
 	@$(BIN)/python docs/build_reference.py

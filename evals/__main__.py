@@ -50,7 +50,7 @@ def recall(
     ctx: typer.Context,
     data: Data = DATA,
     k: Annotated[str, typer.Option("--k", metavar="N,N,…", help="The cut-offs to report.")] = "5,10,20",
-    embedder: Embedder = "static",
+    embedder: Embedder = "reader",
     profile: Profile = "default",
     recursion: Annotated[str, typer.Option("--recursion", metavar="MODE", help="on, off or always.")] = "on",
     reflected: Annotated[
@@ -78,7 +78,7 @@ def learn(
     false: Annotated[float, typer.Option("--false", help="Share of the rest that is cited.")] = 0.0,
     seeds: Annotated[int, typer.Option("--seeds", help="Random orders of the questions.")] = 1,
     conversations: Annotated[int | None, typer.Option("--conversations", help="Only the first N.")] = None,
-    embedder: Embedder = "static",
+    embedder: Embedder = "reader",
     profile: Profile = "default",
     json: Json = False,
 ) -> None:
@@ -109,7 +109,7 @@ def preferences(
     miss: Annotated[float, typer.Option("--miss", help="Share of answers that is not cited.")] = 0.0,
     false: Annotated[float, typer.Option("--false", help="Share of the rest that is cited.")] = 0.0,
     seeds: Annotated[int, typer.Option("--seeds", help="Worlds for each preference.")] = 1,
-    embedder: Embedder = "static",
+    embedder: Embedder = "reader",
     json: Json = False,
 ) -> None:
     """Does learning help where the untrained ranking is wrong? A made-up world; needs no data."""
@@ -145,7 +145,7 @@ def tasks(
     count: Annotated[int, typer.Option("--tasks", help="Tasks in each world.")] = 200,
     seeds: Annotated[int, typer.Option("--seeds", help="Worlds, each with rules of its own.")] = 1,
     words: Annotated[str, typer.Option("--words", help="check, or tune: what was looked at.")] = "check",
-    embedder: Embedder = "static",
+    embedder: Embedder = "reader",
     json: Json = False,
 ) -> None:
     """Does an agent that learns from its tasks succeed more often? A made-up world; needs no data."""
@@ -155,7 +155,7 @@ def tasks(
 
 
 @app.command()
-def documents(embedder: Embedder = "static", json: Json = False) -> None:
+def documents(embedder: Embedder = "reader", json: Json = False) -> None:
     """Is the page that answers a question found first in a folder of documentation? Beside FTS5; needs no data."""
     _print(documents_eval.run(embedder=embedder), json)
 
@@ -164,7 +164,7 @@ def documents(embedder: Embedder = "static", json: Json = False) -> None:
 def hops(
     part: Annotated[str, typer.Option("--part", help="tune or check.")] = "check",
     seed: Annotated[int, typer.Option("--seed", help="Other names.")] = 1,
-    embedder: Embedder = "static",
+    embedder: Embedder = "reader",
     json: Json = False,
 ) -> None:
     """Are all notes found that a question needs? Made-up notes with look-alikes; needs no data."""
@@ -176,7 +176,7 @@ def hops(
 
 
 @app.command()
-def judge(data: Data = DATA, embedder: Embedder = "static", json: Json = False) -> None:
+def judge(data: Data = DATA, embedder: Embedder = "reader", json: Json = False) -> None:
     """Is the judge right about labelled trajectories of tau-bench and Reflexion, and is what they taught found?"""
     with _bar() as progress:
         report = judge_eval.run(data, embedder=embedder, progress=progress)
@@ -188,7 +188,7 @@ def life(
     part: Annotated[str, typer.Option("--part", help="tune or check.")] = "check",
     people: Annotated[int, typer.Option("--people", help="Lives in the world.")] = 12,
     seed: Annotated[int, typer.Option("--seed")] = 7,
-    embedder: Embedder = "static",
+    embedder: Embedder = "reader",
     json: Json = False,
 ) -> None:
     """An assistant used for months: does what holds now come first? A made-up world; needs no data."""
@@ -197,9 +197,9 @@ def life(
 
 @app.command()
 def chats(
-    part: Annotated[str, typer.Option("--part", help="tune or check.")] = "check",
+    part: Annotated[str, typer.Option("--part", help="tune, check or unseen.")] = "check",
     read: Annotated[bool, typer.Option("--read", help="As if a language model had read each session.")] = False,
-    embedder: Embedder = "static",
+    embedder: Embedder = "reader",
     json: Json = False,
 ) -> None:
     """Chats as people type them: is the turn found that answers, and what holds now first?"""

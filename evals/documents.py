@@ -133,7 +133,7 @@ start | How do I delete everything about a person?
 Search = Callable[[str], list[str]]
 
 
-def run(docs: Path = Path("docs"), *, embedder: str = "static") -> Report:
+def run(docs: Path = Path("docs"), *, embedder: str = "reader") -> Report:
     """Load the pages, ask the questions, and compare."""
     with TemporaryDirectory() as name, Memory.open(":memory:", embedder=embedder, background=False) as memory:
         folder = Path(name)

@@ -241,7 +241,7 @@ def all_found(memory: Memory, asked: Asked, recursion: str) -> bool:
     return asked.right <= {hit.entry.text for hit in hits}
 
 
-def run(*, part: Part = "check", seed: int = 1, embedder: str = "static", progress: Progress | None = None) -> Report:
+def run(*, part: Part = "check", seed: int = 1, embedder: str = "reader", progress: Progress | None = None) -> Report:
     """All notes that a question needs in the first five, by one search and by several steps."""
     worlds = [(domain, titled) for titled in (False, True) for domain in DOMAINS[part]]
     steps = Steps(total=len(worlds), progress=progress)

@@ -52,7 +52,7 @@ class Trace:
         return ("tune", "check")[int(hashlib.sha256(self.task.encode()).hexdigest(), 16) % 2]
 
 
-def run(folder: Path, *, embedder: str = "static", progress: Progress | None = None) -> Report:
+def run(folder: Path, *, embedder: str = "reader", progress: Progress | None = None) -> Report:
     """Judge every trajectory; teach a bank the first trial of each task and look for it from the others."""
     sets = load(folder)
     steps = Steps(total=sum(map(len, sets.values())), progress=progress)

@@ -77,7 +77,7 @@ class Settings:
     seeds: int = 1
     conversations: int | None = None
     """Only the first so many; None for all."""
-    embedder: str = "static"
+    embedder: str = "reader"
     profile: str = "default"
 
 

@@ -278,7 +278,7 @@ def judged_pairs(part: str, name: str = "pairs") -> Table:
     return Table(title=name, columns=["", "right", "of", "share"], rows=rows)
 
 
-def first_chats(part: str, *, embedder: str = "static") -> Table:
+def first_chats(part: str, *, embedder: str = "reader") -> Table:
     """How often what a person told in a first chat comes first when it is asked for, and how often recall is sure of it."""
     counts = {"first": 0, "first and sure": 0, "sure but wrong": 0}
     cases = [one for one in tomllib.loads((LIVES / "first_chat.toml").read_text())["case"] if one["part"] == part]

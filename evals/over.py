@@ -23,7 +23,7 @@ from evals.topics import read as read_topics
 from wellworn.core.values import Progress, unwatched
 from wellworn.ingest.over import Over, grams_of
 from wellworn.ingest.statement import read
-from wellworn.ingest.topics import vectors_of
+from wellworn.ingest.topics import likeness, vectors_of
 
 MODEL = Path(wellworn.ingest.__file__).parent / "over.npz"
 OTHERS, ROUNDS, AT_ONCE, DECAY = 15_000, 12, 256, 5e-6
@@ -111,7 +111,7 @@ def trained(written: Sequence[Triple], others: Seen, progress: Progress) -> dict
 
 def parts_of(old: str, new: str, model: Over) -> tuple[float, frozenset[str], frozenset[str], float]:
     before, after = read(old), read(new)
-    return model.told_by(after.said), before.content, after.content, float(before.vectors[0] @ after.vectors[0])
+    return model.told_by(after.said), before.content, after.content, likeness(before.vectors[0], after.vectors[0])
 
 
 def of_pair(old: str, new: str, model: Over) -> Values:

@@ -149,7 +149,7 @@ def run(
     *,
     citing: Citing,
     seeds: int = 1,
-    embedder: str = "static",
+    embedder: str = "reader",
     progress: Progress | None = None,
 ) -> Report:
     """One life for each preference and seed, beside the same life without learning."""

@@ -30,7 +30,7 @@ class Settings:
     """The cut-offs, and what `Memory.open` is given."""
 
     ks: tuple[int, ...] = (5, 10, 20)
-    embedder: str = "static"
+    embedder: str = "reader"
     profile: str = "default"
     recursion: str = "on"
     reflected: bool = False

@@ -90,7 +90,7 @@ def run(
     *,
     count: int = 200,
     seeds: int = 1,
-    embedder: str = "static",
+    embedder: str = "reader",
     words: str = "check",
     progress: Progress | None = None,
 ) -> Report:

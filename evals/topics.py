@@ -16,7 +16,7 @@ import numpy.typing as npt
 import wellworn.ingest
 from evals.report import Report, Table
 from wellworn.core.values import Progress, unwatched
-from wellworn.ingest.topics import NONE, embedder, vectors_of, without_values, words_of
+from wellworn.ingest.topics import NONE, vectors_of, without_values, words_of
 
 SENTENCES = Path(__file__).parent / "sentences"
 MODEL = Path(wellworn.ingest.__file__).parent / "topics.npz"
@@ -127,44 +127,43 @@ def in_lower_case(data: Sentences) -> Sentences:
     )
 
 
-def looks(texts: list[str]) -> tuple[dict[str, Seen], npt.NDArray[np.uint64]]:
-    """What each model looks at, a text or its stored vector alone; and the hashes of the words, in order."""
+def looks(texts: list[str]) -> tuple[Seen, npt.NDArray[np.uint64]]:
+    """What the model looks at; and the hashes of the words, in order."""
     hashes = [words_of(without_values(text)) for text in texts]
     kept, count = np.unique(np.concatenate(hashes), return_counts=True)
     kept = kept[count >= LEAST]
     numbers = [np.searchsorted(kept, one[np.isin(one, kept)]).astype(np.intp) for one in hashes]
-    none = [np.empty(0, dtype=np.intp)] * len(texts)
-    return {
-        "text": Seen(vectors=vectors_of(texts), words=numbers, known=len(kept)),
-        "vector": Seen(vectors=embedder().embed(texts), words=none, known=0),
-    }, kept
+    return Seen(vectors=vectors_of(texts), words=numbers, known=len(kept)), kept
 
 
 def run(*, write: bool, progress: Progress) -> Report:
-    """How often each model names the topic of a sentence that it was not trained on; or train on all, and write."""
+    """How often the model names the topic of a sentence that it was not trained on; or train on all, and write."""
     told = read()
     data, held = told, np.random.default_rng(0).random(len(told.texts)) < HELD_OUT
     if write:
         data, held = in_lower_case(told), np.zeros(0, dtype=bool)
     rows: list[list[str | int | float]] = []
     seen, hashes = looks(data.texts)
-    saved: dict[str, npt.NDArray[np.generic]] = {"names": np.array(data.names), "single": data.single, "words": hashes}
-    for name, one in seen.items():
-        which = np.arange(len(data.texts)) if write else np.flatnonzero(~held)
-        learned = trained(one, data.topic, len(data.names), which, progress)
-        if write:
-            saved |= {f"{name}_weights": learned[0].astype(np.float16), f"{name}_bias": learned[2].astype(np.float16)}
-            if one.known:
-                scale = np.abs(learned[1]).max(axis=1, keepdims=True) / 127 + 1e-9
-                saved |= {"word_weights": np.round(learned[1] / scale).astype(np.int8), "word_scale": scale}
-            continue
-        vectors, words = one.some(np.flatnonzero(held))
+    which = np.arange(len(data.texts)) if write else np.flatnonzero(~held)
+    learned = trained(seen, data.topic, len(data.names), which, progress)
+    if write:
+        scale = np.abs(learned[1]).max(axis=1, keepdims=True) / 127 + 1e-9
+        saved: dict[str, npt.NDArray[np.generic]] = {
+            "names": np.array(data.names),
+            "single": data.single,
+            "words": hashes,
+            "weights": learned[0].astype(np.float16),
+            "bias": learned[2].astype(np.float16),
+            "word_weights": np.round(learned[1] / scale).astype(np.int8),
+            "word_scale": scale,
+        }
+        np.savez(MODEL, allow_pickle=False, **saved)
+    else:
+        vectors, words = seen.some(np.flatnonzero(held))
         right = (vectors @ learned[0] + words @ learned[1] + learned[2]).argmax(axis=1) == data.topic[held]
         kinds = np.array(data.kinds)[held]
-        rows.append([name, len(right), *(round(100 * right[kinds == kind].mean(), 1) for kind in "tcq")])
-    if write:
-        np.savez(MODEL, allow_pickle=False, **saved)
+        rows.append([len(right), *(round(100 * float(right[kinds == kind].mean()), 1) for kind in "tcq")])
     about = {"sentences": len(told.texts), "topics": len(data.names)}
-    columns = ["looks at", "held out", "tells", "changes", "asks"]
+    columns = ["held out", "tells", "changes", "asks"]
     tables = [Table(title="right in per cent", columns=columns, rows=rows)] if rows else []
     return Report(name="topics", about=about, tables=tables)

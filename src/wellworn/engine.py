@@ -54,7 +54,7 @@ class Settings(TypedDict, total=False):
     """How a memory works; every setting has a default."""
 
     embedder: EmbedderSpec
-    """`static` (bundled, the default), `hash`, `openai:MODEL`, `sentence-transformers:MODEL`, None (words only), a
+    """`reader` (bundled, the default), `hash`, `openai:MODEL`, `sentence-transformers:MODEL`, None (words only), a
     LangChain `Embeddings`, or a callable."""
     llm: ModelSpec
     """The model that turns sessions into memories: `openai:MODEL`, `ollama:MODEL`, `anthropic:MODEL`, a
@@ -109,7 +109,7 @@ class Engine:
         self,
         location: str | Path | Store,
         *,
-        embedder: EmbedderSpec = "static",
+        embedder: EmbedderSpec = "reader",
         llm: ModelSpec = None,
         summarizer: ModelSpec = None,
         budget: Budget | None = None,
@@ -149,8 +149,9 @@ class Engine:
         self.clock = SteadyClock(clock, _last_write(self.store))
         try:
             if not reembedding and self.embedder is not None:
-                from wellworn.ops.reembed import adopt_model
+                from wellworn.ops.reembed import adopt_model, renew_bundled
 
+                renew_bundled(self.store, self.embedder, clock=clock)
                 adopt_model(self.store, self.embedder)
             self.scrubbing = choose_scrubbing(scrubber, self.store, clock=self.clock)
             self.learner = Learner(
@@ -202,9 +203,7 @@ class Engine:
         self.router = Router(self.searcher, self.recursion, access=access, trainer=self.searches)
         self.writer = Writer(self.store, self.embedder, scrubber=self.scrubbing, clock=self.clock, new_id=self.new_id)
         fitted = self.embedder is not None and self.embedder.name.startswith(FITTED_FOR)
-        self.writer.find_replaced = Truth(
-            self.searcher.ram, decides=self.llm is None, fitted=fitted, bundled=self.searcher.bundled
-        ).replaced
+        self.writer.find_replaced = Truth(self.searcher.ram, decides=self.llm is None, fitted=fitted).replaced
         self.changer = Changer(self.store, self.writer)
         self.forgetter = Forgetter(
             self.store, clock=self.clock, caches=self.searcher.forget, before=self.learner.log.write, cut=restart_jobs
@@ -293,10 +292,10 @@ def _last_write(store: Store) -> datetime:
 
 
 def _embedder(spec: EmbedderSpec) -> Embedder | None:
-    if spec == "static":  # the default needs none of the providers
-        from wellworn.models.static import StaticEmbedder
+    if spec == "reader":  # the default needs none of the providers
+        from wellworn.language.reader import bundled
 
-        return StaticEmbedder()
+        return bundled()
     from wellworn.models.choose import choose_embedder
 
     return choose_embedder(spec)

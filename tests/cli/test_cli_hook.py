@@ -366,7 +366,7 @@ def test_what_goes_wrong_is_a_warning_and_exit_code_0(cli: Cli, verb: str, tmp_p
 
 ASKED = {"hook_event_name": "UserPromptSubmit", "cwd": "/home/me/project", "permission_mode": "default"}
 STOPPED = {"hook_event_name": "Stop", "cwd": "/home/me/project", "stop_hook_active": False}
-MEANINGS = ("--embedder", "static")
+MEANINGS = ("--embedder", "reader")
 
 
 def prompt(cli: Cli, session: str, text: str, *options: str) -> str:
@@ -446,7 +446,7 @@ def test_secrets_are_masked_in_what_hooks_store_log_and_show(
     key, password, in_url, token = SECRETS
     prompt(cli, "s1", f"Our staging API key is {key} and the staging host is stage.example.com.")
     prompt(cli, "s1", f"We use postgres://admin:{in_url}@db.internal:5432/app. The database password is {password}.")
-    cli.remember(f"The release bot deploys with {token} from ada@example.com.", "--embedder", "static")  # a person asks
+    cli.remember(f"The release bot deploys with {token} from ada@example.com.", "--embedder", "reader")  # a person asks
     asked = "Which host, database and release bot do we use in staging?"
     shown = prompt(cli, "s2", asked) + prompt(cli, "s2", f"Deploy to the staging host with {key}", "--json")
     stored = b"".join(file.read_bytes() for file in cli.db.parent.glob("memory.db*")).decode("latin-1")

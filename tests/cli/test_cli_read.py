@@ -216,14 +216,14 @@ def test_assemble_prints_a_block_within_the_budget_and_says_what_was_left_out(fi
 
 def test_recall_marks_what_is_outdated_since_when_and_by_what(cli: Cli) -> None:
     for day, text in (("2025-01-06", "I live in Oslo."), ("2025-02-05", "I moved to Bergen last week.")):
-        cli.ok("session", "add", "user", text, "--session-id", day, "--at", day, "--embedder", "static")
-    found = cli.json("recall", "Where do I live?", "--embedder", "static")
+        cli.ok("session", "add", "user", text, "--session-id", day, "--at", day, "--embedder", "reader")
+    found = cli.json("recall", "Where do I live?", "--embedder", "reader")
     now, before = found["hits"]
     assert (now["outdated"], now["replaced_by"]) == (False, [])
     assert (before["outdated"], before["replaced_by"]) == (True, [now["entry"]["id"]])
-    table = cli.ok("recall", "Where do I live?", "--embedder", "static").out
+    table = cli.ok("recall", "Where do I live?", "--embedder", "reader").out
     assert f"outdated since 2025-02-05, replaced by {now['entry']['id']}: I moved to Bergen last week." in table
-    listed = cli.ok("list", "--embedder", "static").out
+    listed = cli.ok("list", "--embedder", "reader").out
     assert "superseded   2025-02-05" in listed
 
 
@@ -261,7 +261,7 @@ def test_a_password_is_neither_printed_nor_needed_in_a_hint() -> None:
     ("query", "said"), [("What does Ada prefer?", "probably"), ("Who won in 1998?", "probably not")]
 )
 def test_a_recall_says_how_sure_it_is(cli: Cli, query: str, said: str) -> None:
-    place = ("--embedder", "static")
+    place = ("--embedder", "reader")
     cli.ok("remember", "Ada prefers tokio over async-std.", *place)
     sure = cli.json("recall", query, *place)["confidence"]
     assert f"Confidence {sure:.2f}: the answer is {said} among them.\n" in cli.ok("recall", query, *place).err

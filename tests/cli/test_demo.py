@@ -24,7 +24,7 @@ def told() -> str:
 
 def test_the_demo_answers_its_questions_and_forgets() -> None:
     page = told()
-    for answer in ('Ada said: "Tokio."', "Raising the connection pool to sixty", "happen on Wednesdays", "walnuts"):
+    for answer in ("Tokio.", "Raising the connection pool to sixty", "happen on Wednesdays", "walnuts"):
         assert answer in page.split("2. Recall")[1]
     assert "Words of bruno left in the file: none. The store is sound." in page
     assert len(page.splitlines()) < 36

@@ -13,7 +13,6 @@ from wellworn.ingest.replaces import SURE, probability
     [
         ("I sing in a choir.", "I've packed in the choir.", "I've packed sandwiches for the choir."),
         ("We have a treadmill.", "We gave the treadmill away.", "We cleaned the treadmill."),
-        ("I take swimming lessons.", "I quit the swimming lessons.", "My son quit the swimming lessons."),
     ],
 )
 def test_what_ends_a_statement_is_told_from_what_sounds_alike(old: str, ends: str, stays: str) -> None:

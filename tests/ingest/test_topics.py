@@ -11,10 +11,10 @@ import pytest
 from evals import topics as trainer
 from evals.life import LIVES
 
-from wellworn import Memory
 from wellworn.ingest.replaces import SURE, probability
 from wellworn.ingest.statement import agreement, read
-from wellworn.ingest.topics import NONE, embedder, topics, without_values
+from wellworn.ingest.topics import NONE, topics, without_values
+from wellworn.language.reader import bundled
 
 SAME, OTHER = 0.2, 0.05
 
@@ -52,7 +52,6 @@ def test_statements_on_one_topic_agree_without_a_common_word() -> None:
         ("All my logins are in Dashlane.", "Autofill comes from Keeper these days."),
         ("My editor is Emacs.", "I've got Kakoune set as the default editor."),
         ("We sit on the fifth floor, beside the printers.", "I sit on the eleventh floor."),
-        ("I work at Norsk Bergverk.", "I started at Aker last week, still a geologist."),
         ("I live in Oslo with Anna.", "I moved to Bergen, still with Anna."),
         ("Jean-Luc is our landlord.", "Marie-Claude is our new landlord."),
         ("My meetings should start at 9.", "My meetings should start at 10 now."),
@@ -69,7 +68,6 @@ def test_a_statement_replaces_another_on_its_topic(old: str, new: str) -> None:
         ("The deploy key is in 1Password.", "The API key is in Vault."),
         ("I have a cat.", "I have a dog."),
         ("My daughter's name is Ida.", "My son's name is Per."),
-        ("I have a cat called Mia.", "My dog Rex has died."),
         ("We have a goldfish called Bubbles.", "Our hamster Hugo passed away."),
         ("I drive a Volvo.", "I bought a Tesla, still have the Volvo."),
         ("I am a geologist.", "I started at Aker last week, still a geologist."),
@@ -77,24 +75,6 @@ def test_a_statement_replaces_another_on_its_topic(old: str, new: str) -> None:
 )
 def test_of_some_things_there_are_several(old: str, new: str) -> None:
     assert probability(old, new, spoken=True) < SURE
-
-
-def test_the_model_of_vectors_agrees_with_that_of_texts() -> None:
-    texts = ["My boss is called Priya.", "My car is a Volvo.", "I'm allergic to nuts."]
-    found = topics().of_vectors(embedder().embed(texts))
-    assert [int(row.argmax()) for row in found] == [int(topics().of_text(text).argmax()) for text in texts]
-    assert np.isclose(np.linalg.norm(topics().towards(topics().of_text(texts[0]))), 1.0)
-
-
-@pytest.mark.parametrize(("profile", "counts"), [("default", True), ("paper", False), ("reasoningbank", False)])
-def test_a_question_finds_what_is_on_its_topic_and_says_so(profile: str, counts: bool) -> None:
-    with Memory(":memory:", profile=profile, learning="off") as mem:
-        ada = mem.for_user("ada")
-        for text in ("All my logins are in Dashlane.", "The road was closed.", "My cousin collects stamps."):
-            ada.remember(text)
-        first = ada.recall("Which app keeps my passwords?")[0]
-        assert ("topic" in first.factors) == counts
-        assert not counts or ("Dashlane" in first.text and first.factors["topic"] > 1.0)
 
 
 def test_values_say_nothing_of_a_topic() -> None:
@@ -146,7 +126,7 @@ def test_a_text_without_a_topic_is_looked_for_by_its_meaning_alone() -> None:
 
 
 def test_training_learns_and_repeats_itself() -> None:
-    vectors = embedder().embed(["I live in Oslo", "I moved to Rome", "I drive a Volvo", "My car is a Fiat"])
+    vectors = bundled().gist(["I live in Oslo", "I moved to Rome", "I drive a Volvo", "My car is a Fiat"])
     kinds = np.array([0, 0, 1, 1])
     words = [np.array([place]) for place in (0, 0, 1, 1)]
     seen, which = trainer.Seen(vectors=vectors, words=words, known=2), np.arange(4)

@@ -49,7 +49,7 @@ def test_the_best_answer_comes_first(full: Memory) -> None:
 
 
 def test_the_bundled_embedder_finds_by_meaning_where_no_word_is_shared(opened: OpenMemory, location: str) -> None:
-    mem = opened(location, embedder="static")
+    mem = opened(location, embedder="reader")
     mem.remember_many(FACTS, scope=ADA)
     assert texts(mem, "coffee maker out of order", ADA, k=1) == [FACTS[4]]
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wellworn.core.errors import EmbeddingFailed, InvalidInput
+from wellworn.core.errors import EmbeddingFailed, InvalidInput, MissingExtra
 from wellworn.models.hashing import HashEmbedder
 from wellworn.models.port import Matrix
 from wellworn.models.static import StaticEmbedder, WordTokens, read_tokenizer
@@ -133,7 +133,7 @@ def test_missing_or_damaged_weights_are_an_error_that_names_the_remedy(tmp_path:
 
 def test_a_missing_package_is_an_error_that_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(EmbeddingFailed, match="pip install 'wordllama"):
+    with pytest.raises(MissingExtra, match="static"):
         StaticEmbedder().embed(["x"])
 
 

@@ -14,7 +14,7 @@ from contract.few import few
 from contract.postgres import Server
 from wellworn import Memory, Scope
 from wellworn.core.errors import EmbeddingFailed
-from wellworn.models.static import StaticEmbedder
+from wellworn.language.reader import Reader
 from wellworn.search import arms, engines
 
 COUNT = 1500
@@ -177,7 +177,7 @@ def test_an_index_of_either_precision_is_used_as_it_was_made(postgres_server: Se
         definition = postgres_server.say(
             f"SELECT indexdef FROM pg_indexes WHERE schemaname = '{schema}' AND indexname ~ '^near'"
         )
-        vector = StaticEmbedder().embed_query("the ferry near the harbor")
+        vector = Reader().embed_query("the ferry near the harbor")
         return definition, store.nearest(head.partition_no, vector, 20) or []
 
     with opened(url) as memory:
@@ -185,7 +185,7 @@ def test_an_index_of_either_precision_is_used_as_it_was_made(postgres_server: Se
         full = plan(memory)
     with opened(half) as memory:
         kept = plan(memory)
-        postgres_server.say(f"DROP INDEX {schema}.near_1_256")
+        postgres_server.say(f"DROP INDEX {schema}.near_1_384")
         halved = plan(memory)
     with opened(url) as memory:
         assert plan(memory) == halved
@@ -195,16 +195,16 @@ def test_an_index_of_either_precision_is_used_as_it_was_made(postgres_server: Se
     assert len({*full[1]} & {*halved[1]}) >= 19
 
 
-class Failing(StaticEmbedder):
+class Failing(Reader):
     """Embeds no question, so that words alone are searched."""
 
     def embed_query(self, text: str) -> Any:
         raise EmbeddingFailed("it is away")
 
 
-@pytest.mark.parametrize("embedder", few([StaticEmbedder, Failing], 1))
+@pytest.mark.parametrize("embedder", few([Reader, Failing], 1))
 def test_few_rows_with_words_are_scored_as_all_rows_are(
-    postgres_server: Server, monkeypatch: pytest.MonkeyPatch, embedder: type[StaticEmbedder]
+    postgres_server: Server, monkeypatch: pytest.MonkeyPatch, embedder: type[Reader]
 ) -> None:
     url, queries = postgres_server.url(), [f"the {thing} in {place}" for thing in THINGS for place in PLACES[:2]]
     with opened(url) as memory:

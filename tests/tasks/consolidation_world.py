@@ -50,7 +50,7 @@ class TableEmbedder:
 
 
 def opened(path: Any = ":memory:", *, clock: Clock | None = None, **options: Any) -> Memory:  # keywords of Memory.open
-    keywords = {"embedder": "static", "clock": clock or Clock(), "background": False, **options}
+    keywords = {"embedder": "reader", "clock": clock or Clock(), "background": False, **options}
     return Memory.open(path, **keywords)
 
 

@@ -240,7 +240,7 @@ LEARNED = {
     ],
 )
 def test_advice_about_something_else_is_not_given(asked: str, shown: str | None) -> None:
-    with Memory.open(":memory:", embedder="static", background=False) as memory:
+    with Memory.open(":memory:", embedder="reader", background=False) as memory:
         bank = ReasoningBank(memory, scope=Scope(tenant="t", agent="a"))
         for task, command in LEARNED.items():
             step = {"tool": "Bash", "args": {"command": command}, "ok": True}

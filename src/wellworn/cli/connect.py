@@ -128,7 +128,7 @@ def _options(target: Target, place: Path | str) -> list[str]:
     options = {"db": str(place)}
     options |= {layer: str(id) for layer in LAYERS if target.owner is not None and (id := getattr(target.owner, layer))}
     options |= {"tenant": target.scope.tenant, "embedder": target.embedder}
-    usual = {"tenant": "default", "embedder": "static"}
+    usual = {"tenant": "default", "embedder": "reader"}
     return [part for name, value in options.items() if value != usual.get(name) for part in (f"--{name}", value)]
 
 

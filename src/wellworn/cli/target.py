@@ -51,7 +51,7 @@ class Shared:
         return f"{self.help} ({', '.join(notes)})" if notes else self.help
 
 
-EMBEDDERS = "static, minilm, onnx:FOLDER, fastembed:MODEL, sentence-transformers:MODEL, openai:MODEL, hash, or none (words only)."
+EMBEDDERS = "reader, static, minilm, onnx:FOLDER, fastembed:MODEL, sentence-transformers:MODEL, openai:MODEL, hash, or none (words only)."
 SHARED: dict[str, Shared] = {
     "db": Shared("The memory's file, or postgresql://….", "PATH", "WELLWORN_DB", DEFAULT_DB),
     "user": Shared(f'The person; "{DEFAULT_USER}" if no layer is named.', "ID", "WELLWORN_USER"),
@@ -62,7 +62,7 @@ SHARED: dict[str, Shared] = {
     "team": Shared("The team.", "ID", rare=True),
     "org": Shared("The organisation.", "ID", rare=True),
     "company": Shared("The company.", "ID", rare=True),
-    "embedder": Shared(EMBEDDERS, "NAME", "WELLWORN_EMBEDDER", "static", rare=True),
+    "embedder": Shared(EMBEDDERS, "NAME", "WELLWORN_EMBEDDER", "reader", rare=True),
 }
 
 
@@ -204,7 +204,7 @@ def target_of(values: Mapping[str, str | None], *, as_json: bool = False) -> Tar
     return Target(
         db=os.path.expanduser(values["db"] or (os.path.join(FOLDER, DEFAULT_DB) if connected else DEFAULT_DB)),
         names_db=bool(values["db"]),
-        embedder=values["embedder"] or "static",
+        embedder=values["embedder"] or "reader",
         scope=named if layers else replace(named, user=DEFAULT_USER),
         owner=named if layers or tenant is not None else None,
         json=as_json,

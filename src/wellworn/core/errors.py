@@ -92,7 +92,7 @@ class EmbedderMismatch(WellwornError):
         self.stored, self.stored_width = stored, stored_width
         self.given, self.given_width = given, given_width
         kind = stored.partition(":")[0]
-        name = kind if kind in ("static", "minilm") else stored
+        name = kind if kind in ("reader", "static", "minilm") else stored
         own = f"`--embedder {name}`, WELLWORN_EMBEDDER, or embedder={name!r}"
         if kind == "function":
             own = "pass the same function as embedder"

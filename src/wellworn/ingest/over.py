@@ -1,7 +1,7 @@
 """Does a statement tell that something is over? "Finally got shot of the Civic" does, and ends "I drive a Civic".
 
 People have many words for that, so no list holds them. A linear model looks at the words of a text, at its pairs of words and
-at its bundled vectors; a second one weighs what it says with what the text has in common with an older one. Both were trained
+at its gist; a second one weighs what it says with what the text has in common with an older one. Both were trained
 on 1,920 triples written for it (`evals/over`): an old statement, one that ends it, and one that only sounds so. They know English.
 """
 

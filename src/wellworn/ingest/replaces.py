@@ -24,7 +24,8 @@ from wellworn.ingest import word_lists as lists
 from wellworn.ingest.over import over
 from wellworn.ingest.statement import ACTOR, HAS_TOPIC, PRONOUNS, Statement, agreement, of_its_own, read
 from wellworn.ingest.terms import stem, words
-from wellworn.ingest.topics import embedder, topics
+from wellworn.ingest.topics import likeness, topics
+from wellworn.language.reader import bundled
 
 LONGEST_CHARS = 300
 """Longer texts say many things: no single one replaces them."""
@@ -140,8 +141,7 @@ def _apart(one: frozenset[str], other: frozenset[str]) -> bool:
 
 @text_cache(2048)
 def _nearness(one: frozenset[str], other: frozenset[str]) -> float:
-    first, second = (embedder().embed_query(" ".join(sorted(some))) for some in (one, other))
-    return float(first @ second)
+    return likeness(*bundled().gist([" ".join(sorted(some)) for some in (one, other)]))
 
 
 def _calls_off(before: Statement, after: Statement) -> bool:
@@ -155,7 +155,7 @@ def _ends(before: Statement, after: Statement) -> float:
     theirs = bool(before.others) != bool(after.others)  # "My sister gave up the cello"
     if theirs or matter.isdisjoint(before.content) or not _english(before, after):
         return 0.0
-    near = float(before.vectors[0] @ after.vectors[0])
+    near = likeness(before.vectors[0], after.vectors[0])
     if near > _SAME or before.over > 0:  # said again; or what is over already
         return 0.0
     return over().probability(after.over, before.content, matter, near)
@@ -311,8 +311,8 @@ def leaves(old: str, new: str, question: str) -> bool:
     asked_for = [part for part in parts if words_asked & part.content and _holds_on(part, after)]
     if asked_for and not words_asked & (gone.content | after.content):
         return True
-    asked, *vectors = embedder().embed([question, *(part.text for part in parts)])
-    near = sorted(((float(vector @ asked), place) for place, vector in enumerate(vectors)), reverse=True)
+    asked, *vectors = bundled().gist([question, *(part.text for part in parts)])
+    near = sorted(((likeness(vector, asked), place) for place, vector in enumerate(vectors)), reverse=True)
     return near[0][0] - near[1][0] >= _CLEARLY and _holds_on(parts[near[0][1]], after)
 
 
@@ -376,7 +376,7 @@ def _probability(
     news = after.tells_change or not after.names or bool(after.names - before.names)
     if not news or not (most := _most(before, after)):
         return min(sure, ends_it)
-    near, without_names = (float(one @ two) for one, two in zip(before.vectors, after.vectors, strict=True))
+    near, without_names = (likeness(one, two) for one, two in zip(before.vectors, after.vectors, strict=True))
     if near > _SAME:
         return 0.0
     both_have_names = bool(before.names) == bool(after.names)

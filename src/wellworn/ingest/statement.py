@@ -13,8 +13,9 @@ from wellworn.core.lazy import cached_property, regex
 from wellworn.ingest import word_lists as lists
 from wellworn.ingest.over import over
 from wellworn.ingest.terms import names_in, stem, words
-from wellworn.ingest.topics import embedder, topics
+from wellworn.ingest.topics import topics
 from wellworn.ingest.utterance import TIME_NAME, TITLE, stated_in, telling_words, tells, wants_work, without_opening
+from wellworn.language.reader import bundled
 from wellworn.models.port import Matrix
 
 _BEFORE, _AFTER = 4, 2
@@ -31,7 +32,7 @@ _RESULTS = [
     (regex(r"\b(?:switched|migrated) (?:over )?to "), "use "),
     (regex(r"\b(?:work(?:ing)? as|(?:have |['’]ve )?(?:become|became)) (?=an? )"), "am "),
 ]
-"""What holds after a change whose verb says nothing of it: static vectors hold "moved to" and "live in" apart."""
+"""What holds after a change whose verb says nothing of it: words alone hold "moved to" and "live in" apart."""
 PERSON = (
     r"(?:aunt|boyfriend|brother|child(?:ren)?|colleague|cousin|co-?worker|dad|daughter|father|(?:flat|room|house)mate|friend"
     r"|girlfriend|grand(?:father|mother|ma|pa|parent)|husband|kid|mom|mother|mum|neighbou?r|nephew|niece|parent|partner"
@@ -192,7 +193,8 @@ class Statement:
     def vectors(self) -> tuple[Matrix, Matrix]:
         """Of what holds after it, and of that without names."""
         nameless = " ".join(word for word in words(self.result) if word not in self.names)
-        return embedder().embed_query(self.result), embedder().embed_query(nameless)
+        both = bundled().gist([self.result, nameless])
+        return both[0], both[1]
 
     @cached_property
     def result(self) -> str:

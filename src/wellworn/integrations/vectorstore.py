@@ -44,7 +44,7 @@ class WellwornVectorStore(VectorStore):
         self, memory: Memory | None = None, *, scope: Scope | None = None, embedding: Embeddings | None = None
     ) -> None:
         if memory is None:
-            memory = Memory(":memory:", embedder="static" if embedding is None else embedding)
+            memory = Memory(":memory:", embedder="reader" if embedding is None else embedding)
         elif embedding is not None:
             _check_same(embedding, checked_memory(memory).engine.embedder)
         engine = checked_memory(memory).engine

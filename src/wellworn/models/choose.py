@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 from wellworn.core.errors import EmbeddingFailed, InvalidInput, MissingExtra, WellwornError
 from wellworn.core.lazy import regex
 from wellworn.core.locks import fork_lock
+from wellworn.language.reader import Reader, bundled
 from wellworn.models.anthropic import AnthropicModel
 from wellworn.models.base import CheckedEmbedder, CheckedModel, EmbedderBase, FunctionEmbedder, FunctionModel, ModelBase
 from wellworn.models.cache import TTL_S, CachedEmbedder, RedisVectors
@@ -93,7 +94,16 @@ EmbedderSpec: TypeAlias = Any
 ModelSpec: TypeAlias = Any
 """A name, a `Model`, a LangChain chat model, a function, or None."""
 
-_LOCAL = ("static", "minilm", "onnx:FOLDER", "fastembed:MODEL", "sentence-transformers:MODEL", "hash", "hash:WIDTH")
+_LOCAL = (
+    "reader",
+    "static",
+    "minilm",
+    "onnx:FOLDER",
+    "fastembed:MODEL",
+    "sentence-transformers:MODEL",
+    "hash",
+    "hash:WIDTH",
+)
 EMBEDDERS = (*_LOCAL, "openai:MODEL", "openai:MODEL@ADDRESS", "none")
 MODELS = ("rules", "openai:MODEL", "openai:MODEL@ADDRESS", "ollama:MODEL", "anthropic:MODEL", "scripted:FILE")
 
@@ -116,7 +126,7 @@ def choose_embedder(spec: EmbedderSpec) -> Embedder | None:
     if isinstance(spec, list | tuple):
         return CachedEmbedder(FallbackEmbedder(_members(spec)))
     made = _one_embedder(spec)
-    bare = made is spec or isinstance(made, StaticEmbedder | HashEmbedder | CheckedEmbedder)
+    bare = made is spec or isinstance(made, Reader | StaticEmbedder | HashEmbedder | CheckedEmbedder)
     return made if bare else CachedEmbedder(made)
 
 
@@ -175,7 +185,9 @@ def _one_embedder(spec: EmbedderSpec) -> Embedder:
         return _named_embedder(spec)
     _refuse_class("embedder", spec)
     if _has(spec, "name", "width", "embed", "embed_query"):
-        ours = isinstance(spec, StaticEmbedder | HashEmbedder | CachedEmbedder | FallbackEmbedder | EmbedderBase)
+        ours = isinstance(
+            spec, Reader | StaticEmbedder | HashEmbedder | CachedEmbedder | FallbackEmbedder | EmbedderBase
+        )
         embedder: Embedder = spec if ours else CheckedEmbedder(spec)
         return embedder
     if _has(spec, "embed_documents", "embed_query"):
@@ -189,7 +201,12 @@ def _one_embedder(spec: EmbedderSpec) -> Embedder:
 
 
 def _named_embedder(spec: str) -> Embedder:
-    named: dict[str, Callable[[], Embedder]] = {"static": StaticEmbedder, "minilm": minilm, "hash": HashEmbedder}
+    named: dict[str, Callable[[], Embedder]] = {
+        "reader": bundled,
+        "static": StaticEmbedder,
+        "minilm": minilm,
+        "hash": HashEmbedder,
+    }
     providers: dict[str, Callable[[str], Embedder]] = {
         "onnx": OnnxEmbedder,
         "fastembed": FastembedEmbedder,

@@ -1,4 +1,4 @@
-"""The bundled default embedder: the mean of static token vectors (WordLlama `l2_supercat`, 256 numbers per token).
+"""The default embedder until 0.2, as an option (extra `static`): the mean of static token vectors (WordLlama `l2_supercat`, 256 numbers per token).
 
 Reads weights and tokenizer as files from the installed `wordllama` package and never imports it: its import sets up
 logging and pulls in an HTTP client. Uses no network and keeps no text, only words, until `clear`. The model is read once
@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from wellworn.core.errors import EmbeddingFailed
+from wellworn.core.errors import EmbeddingFailed, MissingExtra
 from wellworn.core.lazy import cached_property, regex
 from wellworn.core.locks import fork_lock
 from wellworn.core.wellformed import well_formed
@@ -172,10 +172,7 @@ class WordTokens:
 def _package_folder() -> Path:
     spec = importlib.util.find_spec("wordllama")  # finds a top-level package without importing it
     if spec is None or not spec.submodule_search_locations:
-        raise EmbeddingFailed(
-            f"embedder {NAME!r} needs the weights in the package wordllama, which is not installed: "
-            "pip install 'wordllama>=0.4.0,<0.5'"
-        )
+        raise MissingExtra("the embedder 'static'", "static")
     return Path(next(iter(spec.submodule_search_locations)))
 
 

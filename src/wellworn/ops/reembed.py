@@ -13,11 +13,16 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import EmbedderMismatch, InvalidInput
 from wellworn.core.values import Entry, Progress, unwatched
 from wellworn.ingest.terms import embedding_text
+from wellworn.language.reader import Reader
 from wellworn.models.port import Embedder, Matrix
 from wellworn.store.events import Event, audit
 from wellworn.store.port import EmbeddingModel, Selection, Store, Tx, Vector
 
 BATCH = 256
+FORMER = ("static:", "reader:")
+"""What the names of bundled models begin with."""
+RENEWED_AT_ONCE = 500
+"""Entries up to which vectors of a former bundled model are renewed when the store is opened: about five seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +55,17 @@ def adopt_model(store: Store, embedder: Embedder | None) -> None:
                 stored = given
     if stored != given:
         raise EmbedderMismatch(stored.name, stored.width, given.name, given.width)
+
+
+def renew_bundled(store: Store, embedder: Embedder, *, clock: Clock = system_clock) -> None:
+    """Renew the vectors of a small store that an older release made with its own bundled model. No text is lost: a run that is
+    interrupted is taken up again."""
+    stored = store.model()
+    if not isinstance(embedder, Reader) or stored is None or stored == model_of(embedder):
+        return
+    small = store.counts(store.partitions(), only=["entries"])["entries"] <= RENEWED_AT_ONCE
+    if small and stored.name.startswith(FORMER):
+        reembed(store, embedder, clock=clock)
 
 
 def reembed(

@@ -72,6 +72,7 @@ class Bank:
         """Whether links made by hand may touch any row."""
         self.all_valid_from = max((one.all_valid_from for one in self.partitions), default=0)
         self._stating: dict[bool, Mask | None] = {}
+        self._talks: npt.NDArray[np.int8] | None = None
 
     def __len__(self) -> int:
         return self._length
@@ -174,6 +175,12 @@ class Bank:
             self._stating[asks_assistant] = None if mask.all() else mask
         return self._stating[asks_assistant]
 
+    def talks(self) -> npt.NDArray[np.int8]:
+        """For each row 0 in a chat with an assistant, 1 in a talk among people, else 2."""
+        if self._talks is None:
+            self._talks = joined([one.answer("talks", partial(_talks, one)) for one, _ in self.filled])
+        return self._talks
+
     def newest(self, moment: datetime) -> Rows:
         """Rows that begin their thread or have none and are valid at a moment, in any state; newest first.
 
@@ -203,6 +210,19 @@ def _stating(partition: PartitionIndex, asks_assistant: bool) -> Mask:
         stating |= (partition.traits & _SUGGESTS) == _SUGGESTS
     stating &= partition.alive
     return stating
+
+
+def _talks(partition: PartitionIndex) -> npt.NDArray[np.int8]:
+    """0 for what is said in a thread with an assistant, 1 in one of several people, 2 for the rest."""
+    told = partition.thread != NONE
+    replies = (partition.traits & np.uint8(Trait.ASSISTANT)) != 0
+    pairs = np.unique(np.stack([partition.thread[told], partition.speaker[told]]), axis=1)
+    threads, speakers = np.unique(pairs[0], return_counts=True)
+    chats = np.unique(partition.thread[told & replies])
+    found = np.full(len(partition.thread), 2, dtype=np.int8)
+    found[told & np.isin(partition.thread, threads[speakers > 1])] = 1
+    found[told & np.isin(partition.thread, chats)] = 0
+    return found
 
 
 def _wanted(partition: PartitionIndex, filters: Filters, store: Store) -> Mask:

@@ -16,6 +16,8 @@ import numpy as np
 from wellworn.core.clock import to_micros
 from wellworn.core.values import Entry, Layer
 from wellworn.ingest.terms import Question, read_question
+from wellworn.ingest.utterance import asks_assistant
+from wellworn.language.reader import bundled
 from wellworn.search.arms import FewScores, LazyMeaning, LazyWords, Lexical, Scores, meaning, words
 from wellworn.search.bank import Bank, Mask, Rows, Vector, distinct
 from wellworn.search.partition import FETCHED_ROWS, NEAR_ROWS, WORDED_ROWS
@@ -40,6 +42,8 @@ class Bounds(NamedTuple):
     """Rows that the recall may return; None: all that are not dead."""
     moment: datetime
     candidates: int
+    reader: bool
+    """Whether the vectors are the bundled reader's."""
     learns: bool
     """Whether learning looks at the candidates, and so needs the lexical arm whatever the profile."""
 
@@ -63,8 +67,6 @@ class SearchContext(NamedTuple):
     store: Store
     entries: EntryCache
     scrub: Callable[[str], str]
-    bundled: bool
-    """Whether its vectors are the bundled ones."""
     embed: Embed | None
     """The vector of another query, which may be slow; None where there is no embedder."""
 
@@ -102,11 +104,14 @@ class SearchContext(NamedTuple):
         if not added:
             return ranked
         new = np.array(sorted(added), dtype=np.intp)
-        values = np.zeros((len(new), len(ranked.names)))
-        own = factors(self.view.of_rows(new)).values
-        values[:, : own.shape[1]] = own
-        grown = np.vstack([ranked.values, values])
-        return replace(ranked, rows=np.concatenate([ranked.rows, new]), values=grown)
+        values, weights = np.zeros((2, len(new), len(ranked.names)))
+        own = factors(self.view.of_rows(new))
+        values[:, : len(own.names)] = own.values
+        weights[:] = ranked.weights[:1] if len(ranked.rows) else 1.0
+        weights[:, : len(own.names)] = own.weights
+        rows = np.concatenate([ranked.rows, new])
+        values, weights = np.vstack([ranked.values, values]), np.vstack([ranked.weights, weights])
+        return replace(ranked, rows=rows, values=values, weights=weights)
 
     def with_linked(self, ranked: Ranked) -> Ranked:
         """Candidates that hand-made links bring in, lifted to a share of the score they are linked to."""
@@ -158,6 +163,8 @@ def view_of(bounds: Bounds, query: str, vector: Vector | None, check: Check | No
         scores = _base(bounds, question, near, lexical, blended, similarity)
         rows = np.sort(near[highest(scores, min(bounds.candidates, len(near)))]) if len(near) else near
     newest = max(partition.newest for partition in bank.partitions)
+    by_reader = bounds.reader and vector is not None and bool(vector.any())
+    past, assistant = _asked_for(query, question, vector if by_reader else None)
     return View(
         bank=bank,
         rows=rows,
@@ -168,7 +175,18 @@ def view_of(bounds: Bounds, query: str, vector: Vector | None, check: Check | No
         similarity=similarity,
         vector=vector,
         reference=min(to_micros(bounds.moment), newest),
+        by_reader=by_reader,
+        asks_past=past,
+        asks_assistant=assistant,
     )
+
+
+def _asked_for(query: str, question: Question, vector: Vector | None) -> tuple[float, float]:
+    """How likely a question asks for what was so before, and for what the assistant said: by the reader, or by its words."""
+    if vector is None:
+        return float(question.about_past), float(asks_assistant(query))
+    of_kind = bundled().asks(vector)
+    return float(of_kind[1]), float(of_kind[2])
 
 
 def _base(

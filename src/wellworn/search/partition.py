@@ -175,7 +175,7 @@ class PartitionIndex:
         """Names the entries nearest to a vector, where an engine outside has the vectors."""
         self.fetch: Callable[[Sequence[int]], Mapping[int, Vector]] | None = None
         """Reads vectors by row number, where they are not held here."""
-        self._answers: LruCache[Hashable, Mask] = LruCache(_MOST_ANSWERS)
+        self._answers: LruCache[Hashable, npt.NDArray[Any]] = LruCache(_MOST_ANSWERS)
         self._signs = [f"signs{number}" for number in range(len(_mixers(width)[0]) // 64 if width else 0)]
         names = _COLUMNS | dict.fromkeys(self._signs, np.dtype(np.uint64))
         self._columns = {name: np.zeros(0, dtype=dtype) for name, dtype in names.items()}
@@ -311,8 +311,8 @@ class PartitionIndex:
         """Rows of those row numbers that are here."""
         return [self._row_of[no] for no in nos if no in self._row_of]
 
-    def answer(self, what: Hashable, find: Callable[[], Mask]) -> Mask:
-        """A mask of the rows, found once and kept until the partition changes; not to be written to."""
+    def answer(self, what: Hashable, find: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """Something of every row, found once and kept until the partition changes; not to be written to."""
         found = self._answers.get(what)
         if found is None or len(found) != self._size:
             found = find()

@@ -28,11 +28,12 @@ from wellworn.ingest.scrub import NO_SCRUBBING, Scrubbing
 from wellworn.ingest.terms import read_question
 from wellworn.ingest.utterance import asks_assistant, asks_for_all, plainly
 from wellworn.ingest.validate import checked_k, checked_query
+from wellworn.language.reader import NAME as BUNDLED
+from wellworn.language.sentences import in_other_script
 from wellworn.learning.learner import Learner, Serving
 from wellworn.learning.ranker import MAX_CORRECTION
 from wellworn.learning.records import LoggedRecall
 from wellworn.models.port import Embedder
-from wellworn.models.static import NAME as BUNDLED
 from wellworn.search.bank import Bank, Rows, Vector
 from wellworn.search.context import Bounds, Refine, SearchContext, view_of
 from wellworn.search.filters import NO_FILTERS, Filters
@@ -45,9 +46,9 @@ from wellworn.search.score import (
     Values,
     confidence_of,
     diversify,
+    factor_names,
     factors,
     features,
-    in_other_script,
 )
 from wellworn.search.truth import moment_asked, settle, weighed
 from wellworn.store.port import Store
@@ -231,7 +232,9 @@ class Searcher:
         now, filters = self._clock(), ask.filters
         ranked, searched, seen = self._rank(ask, bank, partitions, now, refine)
         by_words = self.bundled and in_other_script(ask.query)
-        sure = confidence_of(ranked, self._profile, embeds=ask.vector is not None, by_words=by_words)
+        sure = confidence_of(
+            ranked, self._profile, embeds=ask.vector is not None, by_reader=self.bundled, by_words=by_words
+        )
         sure = 1.0 if ALL in ranked.names else sure
         if filters.min_confidence is not None and sure is not None and sure < filters.min_confidence:
             ranked = ranked.take([])
@@ -326,6 +329,7 @@ class Searcher:
             eligible=reduce(np.logical_and, masks) if masks else None,
             moment=moment,
             candidates=max(self._profile.candidates, 2 * ask.k),
+            reader=self.bundled,
             learns=self._learner is not None,
         )
 
@@ -345,7 +349,6 @@ class Searcher:
             store=self._store,
             entries=self.ram.entries,
             scrub=scrub,
-            bundled=self.bundled,
             embed=None if self._embedder is None else lambda query: self._embed(scrub(query)),
         )
 
@@ -547,10 +550,11 @@ def _forget_texts(embedder: Embedder | None) -> int:
 
 def _reasons_of(ranked: Ranked) -> list[_Reasons]:
     """Of each row its score, and every factor of it."""
-    named, found = [*zip(ranked.names, ranked.weights.tolist(), strict=True)], []
-    for values in ranked.values.tolist():
-        of = zip(named, values, strict=True)
-        parts = filled_each(Factor, [{"name": name, "value": value, "weight": weight} for (name, weight), value in of])
+    found = []
+    for values, weights in zip(ranked.values.tolist(), ranked.weights.tolist(), strict=True):
+        of = zip(ranked.names, values, weights, strict=True)
+        told = [{"name": name, "value": value, "weight": weight} for name, value, weight in of if weight]
+        parts = filled_each(Factor, told)
         found.append((sum([part.value * part.weight for part in parts]), tuple(parts)))
     return found
 
@@ -579,10 +583,9 @@ def _state(bank: Bank, serving: Serving | None) -> list[object]:
 
 def _none_of(profile: Profile) -> Ranked:
     """A ranking of nothing."""
-    names, none = [*profile.weights], np.empty(0, dtype=np.intp)
-    return Ranked(
-        rows=none, names=names, weights=np.array([*profile.weights.values()]), values=np.empty((0, len(names)))
-    )
+    names = factor_names(profile)
+    nothing = np.empty((0, len(names)))
+    return Ranked(rows=np.empty(0, dtype=np.intp), names=names, weights=nothing, values=nothing)
 
 
 def _told(bounds: Bounds) -> Ranked:
@@ -591,5 +594,6 @@ def _told(bounds: Bounds) -> Ranked:
     rows = rows if bounds.eligible is None else rows[bounds.eligible[rows]]
     rows = rows[np.isin(bounds.bank.kind[rows], _TOLD)]
     none = _none_of(bounds.profile)
-    told = replace(none, rows=rows, values=np.zeros((len(rows), len(none.names))))
+    nothing = np.zeros((len(rows), len(none.names)))
+    told = replace(none, rows=rows, values=nothing, weights=nothing)
     return told.with_factor(ALL, np.ones(len(rows)), 1.0)

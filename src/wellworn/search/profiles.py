@@ -19,6 +19,11 @@ class Profile:
 
     name: str
     weights: Mapping[str, float]
+    """By these candidates are chosen, and what was not said in a session is ranked."""
+    in_chats: Mapping[str, float] = field(default_factory=dict)
+    """What each factor counts for turns of a chat with an assistant,"""
+    among_people: Mapping[str, float] = field(default_factory=dict)
+    """and for turns of a talk among people. Where they are empty, it is the same as elsewhere."""
     k1: float = 0.9
     b: float = 0.5
     pivot_terms: float = 50.0
@@ -56,6 +61,7 @@ PROFILES: dict[str, Profile] = {
     "default": Profile(
         name="default",
         margin=0.25,
+        recency_days=180.0,
         weights={
             "terms": 8.0,
             "meaning": 10.0,
@@ -67,6 +73,20 @@ PROFILES: dict[str, Profile] = {
             "date": 1.0,
             "unsure": 15.0,
         },
+        in_chats={
+            "terms": 1.6,
+            "meaning": 5.7,
+            "similarity": 10.5,
+            "assistant": -2.9,
+            "asked": 12.4,
+            "past": 1.0,
+            "recency": 3.8,
+            "older": -11.0,
+            "length": 0.7,
+            "date": 10.2,
+            "unsure": 15.0,
+        },
+        among_people={"terms": 5.7, "meaning": 6.0, "similarity": 6.8, "question": -0.9, "date": 4.3, "unsure": 15.0},
     ),
     "reasoningbank": Profile(
         name="reasoningbank",

@@ -13,7 +13,6 @@ from wellworn.core.values import KINDS, READ_BY_RULES, Entry, Partition
 from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, SURE, may_replace, probability
 from wellworn.ingest.statement import read, told_by
 from wellworn.ingest.terms import Trait
-from wellworn.ingest.topics import topics
 from wellworn.ingest.utterance import corrects
 from wellworn.models.port import Matrix
 from wellworn.search.arms import Scores
@@ -42,12 +41,11 @@ _COMPARED_CODES = [KINDS.index(kind) for kind in sorted(_COMPARED)]
 class Truth:
     """Finds what a new statement replaces, among what a partition holds."""
 
-    def __init__(self, ram: Ram, *, decides: bool, fitted: bool, bundled: bool) -> None:
+    def __init__(self, ram: Ram, *, decides: bool, fitted: bool) -> None:
         """`decides` is false where a model reads each session at its end: until then nothing counts as replaced. `fitted`
-        says that the store's vectors are of a model that the judge was fitted for, `bundled` that they are the bundled ones."""
+        says that the store's vectors are of a model that the judge was fitted for."""
         self._ram = ram
         self._fitted = fitted
-        self._bundled = bundled
         self._most = 1.0 if decides else SURE - 0.01
 
     def replaced(self, partition: Partition, records: Sequence[NewEntry]) -> list[list[tuple[Entry, float]]]:
@@ -86,11 +84,6 @@ class Truth:
             ]
             found[number] = sorted([r for r in rivals if r[1] >= MAYBE], key=lambda r: -r[1])[:MOST_RIVALS]
         return found
-
-    def _sought(self, text: str, vector: Matrix) -> Matrix:
-        """What is looked for: near in meaning, and on the same topic, if it has one and the store has the bundled vectors."""
-        said = read(text)
-        return vector + topics().towards(said.topics) if self._bundled and said.has_topic else vector
 
     def _late(self, partition: Partition, records: Sequence[NewEntry], numbers: Sequence[int]) -> set[int]:
         """Those of these records that are older than something stored or given before them."""
@@ -140,9 +133,7 @@ class Truth:
                 for n, one in enumerate(records)
                 if len(bank) and not self._among_people(bank, one.entry.thread, one.index.speaker)
             ]
-            vectors = [
-                self._sought(records[n].entry.text, vector) for n in asked if (vector := records[n].vector) is not None
-            ]
+            vectors = [vector for n in asked if (vector := records[n].vector) is not None]
             if not vectors:
                 return [[] for _ in records]
             found = _nearest(bank, np.stack(vectors), _fit(bank, ended=ended), count)

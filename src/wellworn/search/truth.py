@@ -1,4 +1,4 @@
-"""What a ranking makes of what holds now, of whom one asks, and who said it.
+"""What a ranking makes of what holds now, and of what a model wrote down.
 
 What replaced a relevant candidate takes over its place and stands above it; asked about the past, what held last comes first. What
 was replaced stays, marked. What replaces what is found in `replaced`, when it is written.
@@ -6,7 +6,6 @@ was replaced stays, marked. What replaces what is found in `replaced`, when it i
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -16,17 +15,16 @@ import numpy as np
 from wellworn.core.clock import to_micros
 from wellworn.core.lazy import regex
 from wellworn.core.values import READ_BY_MODEL, Entry
-from wellworn.ingest.replaces import SURE, leaves, may_follow
-from wellworn.ingest.statement import Statement, about_another, agreement, read
-from wellworn.ingest.terms import Trait, read_question, terms, words
+from wellworn.ingest.replaces import SURE, leaves
+from wellworn.ingest.statement import about_another, read
+from wellworn.ingest.terms import read_question, words
 from wellworn.ingest.topics import topics
-from wellworn.ingest.utterance import asks_assistant, only_asks, tells
+from wellworn.ingest.utterance import asks_assistant, only_asks
 from wellworn.learning.past import source_code
-from wellworn.search.bank import Bank, distinct
+from wellworn.search.bank import Bank
 from wellworn.search.context import SearchContext
 from wellworn.search.partition import NONE, SUPERSEDED
-from wellworn.search.replaced import SILENT
-from wellworn.search.score import MICROS_PER_DAY, Ranked, factors
+from wellworn.search.score import Ranked
 
 LEADS, RELEVANT = 0.8, 0.1
 """What replaced a candidate takes over its place if the replaced one has the first share of the best score, or itself the
@@ -36,40 +34,20 @@ NEAR, SURER = 0.6, 1.5
 it is: minus `SURER` times the chance."""
 IN_PART = -1.0
 """The same where the newer one replaced a part of the older: hardly any score is too low."""
-EQUAL, ALIKE, LATER = 1.2, 0.4, 0.1
-"""Of what a person told an assistant, the newer is put above the older also without that, if it has `EQUAL` of its score, or
-less the surer both are about one topic (minus up to `ALIKE`) and the later it was told: minus `LATER` · ln(1 + days), of a
-year at most. Little changes within a week, much within months."""
-ANOTHERS = 0.75
-"""The share of its score that an entry loses which is about somebody else than the question."""
-NOT_SO = 0.5
-"""The share that an entry loses which says what was or may be, where the question asks what is."""
-TOLD_LATER = 0.4
-"""The share that an entry loses which was told after the time that a question asks about."""
-NOT_OWN = 0.15
-"""The share that an entry loses which does not speak of oneself: "tickets live in GitHub" where one lives."""
-NOT_ASSISTANT, NOT_PERSON, PERHAPS_PERSON = 0.8, 0.4, 0.2
-"""The share that an entry loses which a person said, where the question asks what the assistant said; which the assistant said,
-where one asks about oneself; and where it is open of whom one asks."""
-NOTED = 0.7
+NOTED = 1.0
 """The share of its score that an entry gains which a model wrote down when it read a session: it says in plain words what is
 said there among other things."""
-ANSWER = 0.8
-"""The share of its turn's score that an answer of the assistant has at least, where the question asks for it."""
-SHORT_QUERY = 80
-"""Characters up to which a query asks, also without a question's words: "name of my cat"."""
 ONLY_OLD = 3
 """Words of a question that only the older of two has: then the newer is not put above it on a mere suspicion."""
+ANOTHERS, NOT_SO = 0.75, 0.5
+"""The share of its score that a short statement loses which is about somebody else than the question; and which says what was or
+may be, where the question asks what is."""
+TOLD_LATER = 0.4
+"""The share that an entry loses which was told after the time that a question asks about."""
+SHORT_STATEMENT = 160
+"""Characters of a statement that says one thing. In longer messages this lost (docs/measurements.md)."""
 LONGEST_LINE = 64
 """Replacements of replacements that are followed."""
-LONGEST_MESSAGE = 500
-"""Characters up to which a message is read part by part."""
-WORD = 0.3
-"""What a word in common counts beside the topic, when the part of a message is chosen that a question is about."""
-TOPIC, FAINT = 6.0, 0.003
-"""What it counts that a statement is about the topic of the question, and the probability of that from which on it counts."""
-OFF_TOPIC, ON_TOPIC = 0.6, 0.7
-"""The share of its matching words that a statement on another topic loses, and the strength from which on it is on this one."""
 READ_ROWS = 8
 """Best candidates whose texts are read, and compared with each other: a text tells more than its vector."""
 LAYER_ROWS, SAME_TOPIC, SAME_TOPIC_SHARE, CLOSE_SHARE = 15, 0.4, 0.5, 0.85
@@ -80,7 +58,6 @@ SAME_TIME = 12 * 3_600_000_000
 LIKELY = 0.5
 """The probability from which on a question asks for something of which one has one at a time."""
 TIE = 1e-3
-_SURELY = math.log1p(1 / FAINT)
 _WAS = frozenset({"did", "was", "were", "had", "ever", "once", "first"})
 _HELD = regex(
     r"\b(?:was|were) (?:my|our|i|we)\b|\b(?:did|had) (?:i|we) (?:live|work|have|own|use|drive|rent|eat|drink|study|earn"
@@ -92,10 +69,10 @@ _BY_MODEL = source_code(READ_BY_MODEL)
 
 
 def weighed(ranked: Ranked, context: SearchContext) -> Ranked:
-    """The ranking after each of these: what the question is about, who said it and of whom, and what holds now."""
+    """The ranking with what a model wrote down, what is more specific, and what holds now further up."""
     if not context.bounds.profile.margin:
         return ranked
-    for step in (on_topic, by_whom, noted_first, held_then, own_first, specific_first):
+    for step in (noted_first, held_then, own_first, specific_first):
         ranked = step(ranked, context)
     settled = newer_first(settle(ranked, context), context)
     return settled if settled is ranked else settle(settled, context)
@@ -137,8 +114,8 @@ def settle(ranked: Ranked, context: SearchContext) -> Ranked:
 
 
 def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
-    """Of two good candidates that may contradict each other, the newer above the older, and so of two about equally good
-    that a person told an assistant; asked about the past, the last but one above the last."""
+    """Of two good candidates that may contradict each other, the newer above the older; asked about the past, the last but
+    one above the last."""
     margin, question = context.bounds.profile.margin, context.view.question
     if question.dates:
         return ranked
@@ -152,7 +129,7 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
         for new, old, type_, chance, _ in context.edges(rows, ("contradicts", "supersedes"))
         if type_ == "contradicts" or old in in_part
     ]
-    if not edges and not bank.in_threads:
+    if not edges:
         return ranked
     further = bank.rows_of(sorted({new for new, _, share in edges if share == IN_PART}.difference(nos)))
     ranked = context.with_rows(ranked, np.array(further, dtype=np.intp))
@@ -171,96 +148,20 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
         replaced = {old for _, old, _ in found}
         last = {new: (old, new, share) for new, old, share in sorted(found, key=lambda pair: at[pair[1]])}
         found = [pair for new, pair in last.items() if new not in replaced]
-    linked, pairs = len(found), sorted({where for pair in found for where in pair[:2]})
+    pairs = sorted({where for pair in found for where in pair[:2]})
     entries = context.read(ranked.rows[pairs]) if pairs else {}
-    if not question.about_past:
-        found += _about_equal(ranked, context, best)
     unlifted = scores - ranked.part("holds")
-    for number, (upper, lower, share) in enumerate(found):
+    for upper, lower, share in found:
         near = share * scores[lower] <= unlifted[upper] and scores[upper] < scores[lower] - lift[upper]
         old, new = ranked.rows[[lower, upper]].tolist()
         if not near or _asks_for(context, old, new) or len(_only_first(context, old, new, _asked(context))) >= ONLY_OLD:
             continue
         if share != IN_PART and (_are_apart(context, old, new) or _asks_for_one(context, old, new)):
             continue
-        if number < linked and _leaves(context, entries, old, new):  # of the others the parts asked for were compared
+        if _leaves(context, entries, old, new):
             continue
         lift[upper] = scores[lower] + margin - scores[upper]
     return ranked.with_factor("holds", lift, 1.0) if lift.any() else ranked
-
-
-def _about_equal(ranked: Ranked, context: SearchContext, best: Sequence[int]) -> list[tuple[int, int, float]]:
-    """Pairs of these places, the newer first, of statements to an assistant with about the same score, and the share of the
-    older one's that the newer needs."""
-    bank, rows = context.bank, ranked.rows[best]
-    states = ~bank.has_trait(SILENT, rows) & (bank.thread[rows] != NONE)
-    states &= (bank.chars[rows] <= LONGEST_MESSAGE) & (bank.state[rows] != SUPERSEDED)
-    scores, at, speaker = ranked.scores[best], bank.at[rows], bank.speaker[rows]
-    fits = states & states[:, None] & (at[:, None] > at) & (speaker[:, None] == speaker)
-    days = np.clip((at[:, None] - at) / MICROS_PER_DAY, 0.0, 365.0)
-    share = EQUAL - LATER * np.log1p(days)
-    fits &= (scores[:, None] >= (share - ALIKE) * scores) & (scores[:, None] < scores)
-    pairs = np.argwhere(fits)
-    if not len(pairs) or not _asks_what_is(context):
-        return []
-    used = np.array(sorted({*pairs.ravel().tolist()}))
-    thread, replies = bank.thread, bank.has_trait(Trait.ASSISTANT, slice(None))
-    answered = set(thread[np.isin(thread, thread[rows[used]]) & replies].tolist())
-    entries, asked = context.read(rows[used]), read(context.query.rstrip("?"))
-    said = {
-        place: _part_asked_for(asked, entries[row].text)
-        for place, row in zip(used.tolist(), rows[used].tolist(), strict=True)
-        if row in entries and int(thread[row]) in answered
-    }
-    known = set(context.view.question.terms)
-    news = {place for place, one in said.items() if tells(one.text) and not known.issuperset(terms(one.text))}
-    return [
-        (best[new], best[old], float(share[new, old]) - ALIKE * _strength(agreement(said[old], said[new])))
-        for new, old in pairs.tolist()
-        if new in news and old in said and may_follow(said[old], said[new])
-    ]
-
-
-def on_topic(ranked: Ranked, context: SearchContext) -> Ranked:
-    """The ranking of a question with statements about its topic further up."""
-    if context.view.vector is None or not only_asks(context.query):
-        return ranked
-    bank, rows, asked = context.bank, ranked.rows, read(context.query.rstrip("?"))
-    if asked.foreign or asked.others or (asked.names and not asked.of_speaker):  # the last two ask for somebody else's
-        return ranked
-    states = ~bank.has_trait(SILENT, rows) & (bank.chars[rows] <= LONGEST_MESSAGE)
-    if not asked.of_speaker:
-        states &= bank.thread[rows] != NONE  # notes are not of the one who asks
-    places, values = np.flatnonzero(states), np.zeros(len(rows))
-    if not len(places):
-        return ranked
-    if context.bundled:
-        values[places] = np.log1p(topics().of_vectors(bank.vectors(rows[places])) @ asked.topics / FAINT) / _SURELY
-    best = places[np.argsort(-(ranked.scores + TOPIC * values)[places], kind="stable")[:READ_ROWS]]
-    entries = context.read(rows[best])
-    said = {place: read(entry.text) for place in best.tolist() if (entry := entries.get(int(rows[place]))) is not None}
-    told = [place for place, one in said.items() if "?" not in one.text or len(one.content) > 1]
-    same = [max(agreement(asked, part) for part in (said[place], *said[place].telling)) for place in told]
-    values[told] = [_strength(one) for one in same]
-    # "work" in "the phone works again" does not answer "Where do I work?".
-    if asked.has_topic:
-        judged, off = places if context.bundled else told, np.zeros(len(rows))
-        off[judged] = -OFF_TOPIC * ranked.part("terms")[judged] * (1 - np.minimum(values[judged] / ON_TOPIC, 1))
-        ranked = ranked.with_factor("off_topic", off, 1.0) if off.any() else ranked
-    return ranked.with_factor("topic", values, TOPIC)
-
-
-def _strength(same: float) -> float:
-    """How much it counts to be about one topic with this probability: 0 … 1."""
-    return math.log1p(same / FAINT) / _SURELY
-
-
-def _part_asked_for(asked: Statement, text: str) -> Statement:
-    """What a message says that the question is about: people tell several things at once."""
-    parts = read(text).telling
-    if len(parts) == 1:
-        return parts[0]
-    return max(parts, key=lambda one: _strength(agreement(asked, one)) + WORD * len(asked.content & one.content))
 
 
 def asks_past(query: str) -> bool:
@@ -291,50 +192,27 @@ def held_then(ranked: Ranked, context: SearchContext) -> Ranked:
     return ranked.with_factor("later", np.where(later, -TOLD_LATER * np.maximum(ranked.scores, 0.0), 0.0), 1.0)
 
 
-def _asks_what_is(context: SearchContext) -> bool:
-    """Whether the question asks what is, not what was or may be."""
-    return not asks_past(context.query) and read(context.query.rstrip("?")).is_so
-
-
 def own_first(ranked: Ranked, context: SearchContext) -> Ranked:
-    """The ranking of a question about oneself, or about one's own people, with what is about others far down, and what was or
-    may be below what is."""
+    """The ranking of a question about oneself, or about one's own people, with short statements about others far down, and what
+    was or may be below what is."""
     if not only_asks(context.query):
         return ranked
     asked = read(context.query.rstrip("?"))
     if not asked.of_speaker:
         return ranked
-    what_is = _asks_what_is(context)
+    what_is = asked.is_so and not asks_past(context.query)
     best = ranked.order[:READ_ROWS]
-    best = best[(context.bank.chars[ranked.rows[best]] <= LONGEST_MESSAGE) & (ranked.scores[best] > 0)]
+    best = best[(context.bank.chars[ranked.rows[best]] <= SHORT_STATEMENT) & (ranked.scores[best] > 0)]
     entries = context.read(ranked.rows[best])
     whose, direct = np.zeros(len(ranked.scores)), np.zeros(len(ranked.scores))
     for place in best.tolist():
         entry = entries.get(int(ranked.rows[place]))
-        if entry is None:
-            continue
-        said = _part_asked_for(asked, entry.text)
-        if about_another(context.query, said.text):
+        if entry is not None and about_another(context.query, entry.text):
             whose[place] = -ANOTHERS * ranked.scores[place]
-        elif what_is and not said.is_so:
+        elif entry is not None and what_is and not read(entry.text).is_so:
             direct[place] = -NOT_SO * ranked.scores[place]
-        elif not read(entry.text).of_speaker:
-            direct[place] = -NOT_OWN * ranked.scores[place]
     ranked = ranked.with_factor("whose", whose, 1.0) if whose.any() else ranked
     return ranked.with_factor("direct", direct, 1.0) if direct.any() else ranked
-
-
-def by_whom(ranked: Ranked, context: SearchContext) -> Ranked:
-    """The ranking with what people said above what the assistant said; asked for that, the other way round."""
-    if not context.bank.in_threads:
-        return ranked
-    if len(context.query) > SHORT_QUERY and not only_asks(context.query):
-        return ranked
-    if asks_assistant(context.query):
-        return _answers_first(ranked, context)
-    by_assistant = context.bank.has_trait(Trait.ASSISTANT, ranked.rows)
-    lost = np.where(by_assistant, NOT_PERSON if read(context.query).of_speaker else PERHAPS_PERSON, 0.0)
-    return ranked.with_factor("by_whom", -lost * np.maximum(ranked.scores, 0.0), 1.0) if by_assistant.any() else ranked
 
 
 def noted_first(ranked: Ranked, context: SearchContext) -> Ranked:
@@ -343,28 +221,6 @@ def noted_first(ranked: Ranked, context: SearchContext) -> Ranked:
     if not noted.any() or asks_assistant(context.query):
         return ranked
     return ranked.with_factor("noted", np.where(noted, NOTED, 0.0) * np.maximum(ranked.scores, 0.0), 1.0)
-
-
-def _answers_first(ranked: Ranked, context: SearchContext) -> Ranked:
-    """The ranking with answers of the assistant first. One has at least a share of the score of the turn that it answers, also
-    of one that only asks: what was asked for may be named only there."""
-    bank, thread = context.bank, context.bank.thread
-    worded = distinct(ranked.rows[:0], *(rows for _, rows in context.view.lexical.found))
-    asking = factors(context.view.of_rows(worded[bank.has_trait(Trait.ASKS, worded)]))  # which is no hit itself
-    asking = asking.take(asking.order[:READ_ROWS])
-    following = np.concatenate([ranked.rows[ranked.order[:READ_ROWS]], asking.rows]) + 1
-    following = following[following < len(bank)]
-    following = following[thread[following] == thread[following - 1]]
-    ranked = context.with_rows(ranked, following[bank.has_trait(Trait.ASSISTANT, following)])
-    by_assistant = bank.has_trait(Trait.ASSISTANT, ranked.rows)
-    if not by_assistant.any():
-        return ranked
-    rows = ranked.rows.tolist()
-    score = dict(zip((*asking.rows.tolist(), *rows), (*asking.scores, *ranked.scores), strict=True))
-    answered = [score.get(row - 1, 0.0) if row and thread[row - 1] == thread[row] else 0.0 for row in rows]
-    lift = np.maximum(ANSWER * np.array(answered) - ranked.scores, 0.0)
-    lost = NOT_ASSISTANT * np.maximum(ranked.scores, 0.0)
-    return ranked.with_factor("by_whom", np.where(by_assistant, lift, -lost), 1.0)
 
 
 def specific_first(ranked: Ranked, context: SearchContext) -> Ranked:

@@ -42,7 +42,7 @@ MOST_READ, READ_CHARS = 4096, 4_000
 """Items whose words are kept at hand, and how much of their evidence is read."""
 MIN_CONFIDENCE, LEAST_CONFIDENCE = 0.3, 0.1
 """How sure an item must be; and how sure for a task in the very words of its own, which may differ from those it failed at."""
-FITS, LEAST_FIT = 0.6, 0.3
+FITS, LEAST_FIT = 0.6, 0.25
 """Of the best item's fit, and at all: what fits less is about something else. Set on the tasks of evals, tune words."""
 Floats = npt.NDArray[np.float64]
 _GUARDRAIL = KINDS.index("guardrail")

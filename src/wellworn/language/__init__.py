@@ -1,0 +1,1 @@
+"""What knows what a text says: the reader, its tokens, and sentences."""
