@@ -16,13 +16,13 @@ import numpy as np
 import onnx
 import torch
 from onnx import helper
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from training.examples import spoken
 from training.model import HEADS, INNER, LAYERS, WIDTH
 from training.train import joined
-from wellworn.language import reader
+from wellworn.language import answers, reader
 from wellworn.language.wordpiece import WordPiece
 
 MOST_PLACES = 256
@@ -42,18 +42,13 @@ def packed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """The arrays that `wellworn.language.reader` reads."""
     found: dict[str, Tensor] = {}
 
-    def as_bytes(name: str, matrix: Tensor) -> None:
-        scale = (matrix.abs().amax(1, keepdim=True) / 127).clamp(min=1e-8).half()
-        found[f"{name}.q"] = (matrix / scale.float()).round().clamp(-127, 127).to(torch.int8)
-        found[f"{name}.s"] = scale
-
     trunk = {name.removeprefix("trunk."): value for name, value in weights.items() if name.startswith("trunk.")}
-    as_bytes("words", trunk["words.weight"])
+    found |= as_bytes("words", trunk["words.weight"])
     found["places"] = (trunk["positions.weight"][:MOST_PLACES] + trunk["types.weight"][0]).half()
     found |= {name: trunk[name].half() for name in ("norm.weight", "norm.bias")}
     for number in range(LAYERS):
         for name in ("qkv", "out", "up", "down"):
-            as_bytes(f"{number}.{name}.weight", trunk[f"layers.{number}.{name}.weight"])
+            found |= as_bytes(f"{number}.{name}.weight", trunk[f"layers.{number}.{name}.weight"])
             found[f"{number}.{name}.bias"] = trunk[f"layers.{number}.{name}.bias"].half()
         for name in ("norm1.weight", "norm1.bias", "norm2.weight", "norm2.bias"):
             found[f"{number}.{name}"] = trunk[f"layers.{number}.{name}"].half()
@@ -62,6 +57,22 @@ def packed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     found["pieces.weight"] = (OFTEN / (OFTEN + share)).half()
     found["pieces.mean"] = (trunk["words.weight"] * share[:, None]).sum(0).half()
     return {name: value.contiguous() for name, value in found.items()}
+
+
+def as_bytes(name: str, matrix: Tensor) -> dict[str, Tensor]:
+    """A matrix as bytes with a scale for each row."""
+    scale = (matrix.abs().amax(1, keepdim=True) / 127).clamp(min=1e-6).half()
+    return {f"{name}.q": (matrix / scale.float()).round().clamp(-127, 127).to(torch.int8), f"{name}.s": scale}
+
+
+def packed_answers(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The arrays that `wellworn.language.answers` reads."""
+    found = {name: weights[f"{name}.weight"] for name in ("voices", "ages")}
+    found |= {name: weights[name] for name in ("score.weight", "score.bias")}
+    for name, value in weights.items():
+        if name.startswith("trunk.layers."):
+            found |= as_bytes(name.removeprefix("trunk.layers."), value.float())
+    return {name: (value if value.dtype == torch.int8 else value.half()).contiguous() for name, value in found.items()}
 
 
 def shares() -> Tensor:
@@ -114,8 +125,13 @@ def graph() -> onnx.ModelProto:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Pack a trained reader into the package.")
-    parser.add_argument("out", type=Path, help="where `train` wrote it")
+    parser.add_argument("out", type=Path, help="where `train` wrote it, or `answers` with --answers")
+    parser.add_argument("--answers", action="store_true", help="pack the head that reads question and text together")
     given = parser.parse_args()
+    if given.answers:
+        save_file(packed_answers(load_file(given.out / "answers.safetensors")), answers.WEIGHTS)
+        print(f"{answers.WEIGHTS.stat().st_size:,} bytes")
+        return
     save_file(packed(joined(given.out)), reader.WEIGHTS)
     reader.GRAPH.write_bytes(graph().SerializeToString())
     digest = hashlib.sha256(reader.WEIGHTS.read_bytes()).hexdigest()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -72,6 +73,8 @@ class Settings(TypedDict, total=False):
     for what labelled conversations between two people taught."""
     profile: str | Profile
     """The ranking: `default`, `paper`, or a `Profile`."""
+    rerank: bool
+    """False: the best candidates of a chat are not read together with the question, which takes about 50 ms. Default True."""
     recursion: RecursionMode | Recursion
     """`on` (the default: questions that need several entries are searched in several steps), `off`, `always`, or a
     `Recursion` with limits, a planner and models."""
@@ -117,6 +120,7 @@ class Engine:
         learning: LearningMode = "on",
         prior: str | Path | None = None,
         profile: str | Profile = "default",
+        rerank: bool = True,
         recursion: RecursionMode | Recursion = "on",
         reflection: ReflectionSettings | None = None,
         background: bool = True,
@@ -139,6 +143,8 @@ class Engine:
 
             table = Prices.load(prices)
         self.profile, mode = checked_profile(profile), checked_mode(learning)
+        if not checked_flag("rerank", rerank):
+            self.profile = replace(self.profile, reads=0)
         self.recursion = recursion_of(recursion, self.profile)
         start = None if prior is None else read_prior(Path(prior), FEATURES)
         in_background = checked_flag("background", background)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -107,7 +107,7 @@ class Reader:
     def _model(self) -> _Model:
         if self._loaded is None:
             with _loading:
-                self._loaded = _model()
+                self._loaded = model()
         return self._loaded
 
 
@@ -115,9 +115,9 @@ class _Model:
     """The weights, the graph and the tokens."""
 
     def __init__(self) -> None:
-        self._weights = read_weights(WEIGHTS)
+        self.weights = read_weights(WEIGHTS)
         self.pieces = WordPiece(vocabulary())
-        take = self._weights.pop
+        take = self.weights.pop
         self._words, self._scales, self._places = take("words.q"), take("words.s"), take("places")
         self._gain, self._bias = take("norm.weight"), take("norm.bias")
         self._says, self._mean = take("pieces.weight"), take("pieces.mean")
@@ -192,17 +192,23 @@ class _Model:
                 yield from zip(part, states, strict=True)
 
     def _states(self, several: Sequence[list[int]]) -> Matrix:
+        return self.states(several, self._runtime())
+
+    def states(self, several: Sequence[list[int]], session: Any, told: Matrix | None = None) -> Matrix:
+        """The states of the tokens of each text by the network of `session`; `told` is added to what the tokens say."""
         longest = max(map(len, several))
         ids, mask = np.zeros((len(several), longest), dtype=np.int32), np.zeros((len(several), longest), dtype=np.int32)
         for row, own in enumerate(several):
             ids[row, : len(own)] = own
             mask[row, : len(own)] = 1
         states = self._words[ids].astype(np.float32) * self._scales[ids].astype(np.float32) + self._places[:longest]
+        if told is not None:
+            states += told
         states -= states.mean(axis=-1, keepdims=True)
         states /= np.sqrt(np.square(states).mean(axis=-1, keepdims=True) + _EPSILON)
         states = states * self._gain + self._bias
         try:
-            found: Matrix = self._runtime().run(None, {"x": states, "mask": mask})[0]
+            found: Matrix = session.run(None, {"x": states, "mask": mask})[0]
         except EmbeddingFailed:
             raise
         except Exception as error:  # kinds of onnxruntime's own
@@ -215,7 +221,7 @@ class _Model:
         if self._session is None:
             with _loading:
                 if self._session is None:
-                    self._session = _session(self._weights)
+                    self._session = session_of(self.weights)
         return self._session
 
 
@@ -223,7 +229,8 @@ def _unit(sums: Matrix) -> Matrix:
     return np.round(unit_rows(sums, width=WIDTH, name=NAME), _DECIMALS)
 
 
-def _session(weights: dict[str, Matrix]) -> Any:
+def session_of(weights: Mapping[str, Matrix]) -> Any:
+    """The network with these weights, ready to run."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -237,7 +244,8 @@ def _session(weights: dict[str, Matrix]) -> Any:
 
 
 @functools.cache
-def _model() -> _Model:
+def model() -> _Model:
+    """The network that everything in a process shares."""
     try:
         return _Model()
     except (OSError, KeyError, ValueError) as error:
@@ -271,7 +279,7 @@ def read_weights(path: Path) -> dict[str, Matrix]:
         if name != "__metadata__":
             begin, end = (8 + length + place for place in about["data_offsets"])
             arrays[name] = data[begin:end].view(_TYPES[about["dtype"]]).reshape(about["shape"])
-    found: dict[str, Matrix] = {name: arrays.pop(name) for name in ("words.q", "words.s")}
+    found: dict[str, Matrix] = {name: arrays.pop(name) for name in ("words.q", "words.s") if name in arrays}
     for name, array in arrays.items():
         if name.endswith(".q"):
             weight = array.astype(np.float32) * arrays[f"{name[:-2]}.s"].astype(np.float32)

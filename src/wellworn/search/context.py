@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wellworn.core.clock import to_micros
-from wellworn.core.values import Entry, Layer
+from wellworn.core.values import KINDS, Entry, Layer
 from wellworn.ingest.terms import Question, read_question
 from wellworn.ingest.utterance import asks_assistant
 from wellworn.language.reader import bundled
@@ -23,12 +23,15 @@ from wellworn.search.bank import Bank, Mask, Rows, Vector, distinct
 from wellworn.search.partition import FETCHED_ROWS, NEAR_ROWS, WORDED_ROWS
 from wellworn.search.profiles import Profile
 from wellworn.search.ram import EntryCache
-from wellworn.search.score import Ranked, View, dated, factors
+from wellworn.search.score import Ranked, View, dated, factors, none_of
 from wellworn.store.port import TELLING, Edge, Store
 
 Check = Callable[[], None]
 """Raises when it is time to stop."""
 Embed = Callable[[str], Vector | None]
+ALL = "told"
+"""The factor of hits for a question that asks for all that is known of a person."""
+_TOLD = [KINDS.index(kind) for kind in ("fact", "preference", "pattern", "note")]
 
 
 class Bounds(NamedTuple):
@@ -307,3 +310,14 @@ def _lifts(edges: Sequence[tuple[int, int, str, float]], scores: dict[int, float
             if scores.get(known, 0.0) > 0:  # a source that misses the question lifts nothing
                 lifts[other] = max(lifts.get(other, 0.0), scores[known] * confidence)
     return lifts
+
+
+def told_of(bounds: Bounds) -> Ranked:
+    """What was told and holds, the newest first, whatever its words."""
+    rows = bounds.bank.newest(bounds.moment)
+    rows = rows if bounds.eligible is None else rows[bounds.eligible[rows]]
+    rows = rows[np.isin(bounds.bank.kind[rows], _TOLD)]
+    none = none_of(bounds.profile)
+    nothing = np.zeros((len(rows), len(none.names)))
+    told = replace(none, rows=rows, values=nothing, weights=nothing)
+    return told.with_factor(ALL, np.ones(len(rows)), 1.0)

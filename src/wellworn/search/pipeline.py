@@ -10,7 +10,6 @@ import copy
 import logging
 import time
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +22,7 @@ from wellworn.core.clock import Clock, NewId, aware, to_micros
 from wellworn.core.dataclass import dataclass, filled_each
 from wellworn.core.errors import EmbeddingFailed, InvalidInput
 from wellworn.core.locks import deadline, take_time
-from wellworn.core.values import KINDS, Cost, Entry, Factor, Hit, Partition, Recall, Scope, altered, filled
+from wellworn.core.values import KINDS, Cost, Entry, Hit, Partition, Recall, Scope, altered, filled
 from wellworn.ingest.scrub import NO_SCRUBBING, Scrubbing
 from wellworn.ingest.terms import read_question
 from wellworn.ingest.utterance import asks_assistant, asks_for_all, plainly
@@ -35,7 +34,7 @@ from wellworn.learning.ranker import MAX_CORRECTION
 from wellworn.learning.records import LoggedRecall
 from wellworn.models.port import Embedder
 from wellworn.search.bank import Bank, Rows, Vector
-from wellworn.search.context import Bounds, Refine, SearchContext, view_of
+from wellworn.search.context import ALL, Bounds, Refine, SearchContext, told_of, view_of
 from wellworn.search.filters import NO_FILTERS, Filters
 from wellworn.search.profiles import PROFILES, Profile
 from wellworn.search.ram import RAM_MB, Ram
@@ -43,13 +42,16 @@ from wellworn.search.score import (
     FACTORS,
     FEATURES,
     Ranked,
+    Reasons,
     Values,
     confidence_of,
     diversify,
-    factor_names,
     factors,
     features,
+    none_of,
+    reasons_of,
 )
+from wellworn.search.together import read_together
 from wellworn.search.truth import moment_asked, settle, weighed
 from wellworn.store.port import Store
 
@@ -66,15 +68,10 @@ LOGGED_ROWS = 30
 """Best rows by base score that are logged besides the shown ones: without labels, they correct selection bias."""
 HIT_BYTES = 4_000
 """What a kept hit takes besides its text: its factors, and itself as JSON."""
-ALL = "told"
-"""The factor of hits for a question that asks for all that is known of a person."""
-_TOLD = [KINDS.index(kind) for kind in ("fact", "preference", "pattern", "note")]
 _FROM = "derived_from"
 _EPISODE, _SUMMARY = KINDS.index("episode"), KINDS.index("summary")
 _log = logging.getLogger("wellworn.search")
 _NOTHING: frozenset[int] = frozenset()
-_Reasons = tuple[float, tuple[Factor, ...]]
-"""A score with its factors."""
 
 
 def checked_profile(profile: str | Profile) -> Profile:
@@ -110,7 +107,7 @@ class _Found:
 
     nos: list[int]
     seqs: list[int]
-    reasons: list[_Reasons]
+    reasons: list[Reasons]
     searched: int
     confidence: float | None
     route: str
@@ -124,6 +121,18 @@ class _Found:
     """About the bytes that it takes."""
     json: list[msgspec.Raw] | None
     """Its hits, once they were sent on."""
+
+
+class _Order(NamedTuple):
+    """The top k of one recall."""
+
+    ranked: Ranked
+    searched: int
+    """How many rows were eligible."""
+    seen: _Seen | None = None
+    """What learning saw of them."""
+    odds: float | None = None
+    """See `Together`."""
 
 
 class _Seen(NamedTuple):
@@ -230,10 +239,10 @@ class Searcher:
 
     def _found(self, ask: _Ask, bank: Bank, partitions: Sequence[Partition], refine: Refine | None) -> _Found:
         now, filters = self._clock(), ask.filters
-        ranked, searched, seen = self._rank(ask, bank, partitions, now, refine)
+        ranked, searched, seen, odds = self._rank(ask, bank, partitions, now, refine)
         by_words = self.bundled and in_other_script(ask.query)
         sure = confidence_of(
-            ranked, self._profile, embeds=ask.vector is not None, by_reader=self.bundled, by_words=by_words
+            ranked, self._profile, embeds=ask.vector is not None, by_reader=self.bundled, by_words=by_words, odds=odds
         )
         sure = 1.0 if ALL in ranked.names else sure
         if filters.min_confidence is not None and sure is not None and sure < filters.min_confidence:
@@ -242,7 +251,7 @@ class Searcher:
         return _Found(
             nos=nos,
             seqs=seqs,
-            reasons=_reasons_of(ranked),
+            reasons=reasons_of(ranked),
             searched=searched,
             confidence=sure,
             logged=self._logged(ask, ranked, seen, bank, now),
@@ -287,22 +296,24 @@ class Searcher:
             query=self.scrubbed(query, home), vector=None, k=1, filters=NO_FILTERS, home=home, recall_id=self._new_id()
         )
         if self._learner is not None:
-            self._learner.log.add(self._logged(ask, _none_of(self._profile), None, Bank([]), self._clock()))
+            self._learner.log.add(self._logged(ask, none_of(self._profile), None, Bank([]), self._clock()))
         return Recall(id=ask.recall_id, query=ask.query, hits=[], route=ROUTE, cost=Cost(seconds=seconds), cut=True)
 
     def _rank(
         self, ask: _Ask, bank: Bank, partitions: Sequence[Partition], now: datetime, refine: Refine | None = None
-    ) -> tuple[Ranked, int, _Seen | None]:
-        """The top k rows, how many were eligible, and what learning saw of them."""
+    ) -> _Order:
         bounds = self._bounds(ask, bank, partitions, now)
         if not (searched := bounds.searched):
-            return _none_of(self._profile), 0, None
-        if asks_for_all(ask.query) and len((told := _told(bounds)).rows):
-            return told.take(range(ask.k)[: len(told.rows)]), len(told.rows), None
+            return _Order(none_of(self._profile), 0)
+        if asks_for_all(ask.query) and len((told := told_of(bounds)).rows):
+            return _Order(told.take(range(ask.k)[: len(told.rows)]), len(told.rows))
         context = self._context(ask, bounds, partitions)
         ranked = context.with_linked(factors(context.view))
         if refine is not None:
             ranked = refine(ranked, context)
+        odds = None
+        if self._profile.reads and ask.home is not None and deadline() is None:
+            ranked, odds = read_together(ranked, context)
         ranked = weighed(ranked, context)
         seen = None
         if self._learner is not None and ask.home is not None:
@@ -312,7 +323,7 @@ class Searcher:
         ranked = self._first(ranked, bank, ask)
         if ask.filters.min_score is not None:
             ranked = ranked.take(np.flatnonzero(ranked.scores >= ask.filters.min_score))
-        return ranked, searched, seen
+        return _Order(ranked, searched, seen, odds)
 
     def _bounds(self, ask: _Ask, bank: Bank, partitions: Sequence[Partition], now: datetime) -> Bounds:
         moment = now = ask.filters.as_of or now
@@ -439,9 +450,7 @@ class Searcher:
             features=found.take(kept, axis=0).astype(np.float32),
         )
 
-    def _hits(
-        self, nos: Sequence[int], seqs: Sequence[int], reasons: Sequence[_Reasons], moment: datetime
-    ) -> list[Hit]:
+    def _hits(self, nos: Sequence[int], seqs: Sequence[int], reasons: Sequence[Reasons], moment: datetime) -> list[Hit]:
         """The rows as entries, each with the reasons for its place; rows just removed are left out."""
         entries = self.ram.entries.read(nos, seqs)
         hits: list[dict[str, Any]] = []
@@ -461,9 +470,9 @@ class Searcher:
         """
         ask, now = self._ask(query, partitions[0] if partitions else None, k), self._clock()
         with self.ram.bank(partitions) as (bank, there):
-            ranked, _, _ = self._rank(ask, bank, there, now)
+            ranked = self._rank(ask, bank, there, now).ranked
             nos, seqs = bank.named(ranked.rows)
-        reasons = _reasons_of(ranked)
+        reasons = reasons_of(ranked)
         for start in range(0, len(nos), page):
             part = slice(start, start + page)
             yield self._hits(nos[part], seqs[part], reasons[part], now)
@@ -486,7 +495,7 @@ class Searcher:
         """
         ask = self._ask(text, partition, k, Filters(kinds=[*kinds]))
         with self.ram.bank([partition]) as (bank, partitions):
-            ranked, _, _ = self._rank(ask, bank, partitions, self._clock())
+            ranked = self._rank(ask, bank, partitions, self._clock()).ranked
             nos, seqs = bank.named(ranked.rows)
             cosines: list[float | None] = [None] * len(nos)
             if ask.vector is not None and nos:
@@ -502,7 +511,7 @@ class Searcher:
         ask = _Ask(query=query, vector=vector, k=k, filters=NO_FILTERS, home=home, recall_id=recall_id)
         with self.ram.bank(scope.partitions()) as (bank, partitions):
             now = self._clock()
-            ranked, _, seen = self._rank(ask, bank, partitions, now)
+            ranked, _, seen, _ = self._rank(ask, bank, partitions, now)
             return None if seen is None or not len(ranked.rows) else self._logged(ask, ranked, seen, bank, now)
 
     def scrubbed(self, query: str, partition: Partition | None) -> str:
@@ -548,17 +557,6 @@ def _forget_texts(embedder: Embedder | None) -> int:
     return int(clear()) if callable(clear) else 0
 
 
-def _reasons_of(ranked: Ranked) -> list[_Reasons]:
-    """Of each row its score, and every factor of it."""
-    found = []
-    for values, weights in zip(ranked.values.tolist(), ranked.weights.tolist(), strict=True):
-        of = zip(ranked.names, values, weights, strict=True)
-        told = [{"name": name, "value": value, "weight": weight} for name, value, weight in of if weight]
-        parts = filled_each(Factor, told)
-        found.append((sum([part.value * part.weight for part in parts]), tuple(parts)))
-    return found
-
-
 def _recall_of(found: _Found, recall_id: str, query: str, hits: list[Hit], seconds: float, embedded: int = 0) -> Recall:
     return filled(
         Recall,
@@ -579,21 +577,3 @@ def _state(bank: Bank, serving: Serving | None) -> list[object]:
     """What the answer to a question rests on, besides the time."""
     past = None if serving is None or serving.past is None else len(serving.past)
     return [*((one.partition_no, one.known_seq) for one in bank.partitions), serving, past]
-
-
-def _none_of(profile: Profile) -> Ranked:
-    """A ranking of nothing."""
-    names = factor_names(profile)
-    nothing = np.empty((0, len(names)))
-    return Ranked(rows=np.empty(0, dtype=np.intp), names=names, weights=nothing, values=nothing)
-
-
-def _told(bounds: Bounds) -> Ranked:
-    """What was told and holds, the newest first, whatever its words."""
-    rows = bounds.bank.newest(bounds.moment)
-    rows = rows if bounds.eligible is None else rows[bounds.eligible[rows]]
-    rows = rows[np.isin(bounds.bank.kind[rows], _TOLD)]
-    none = _none_of(bounds.profile)
-    nothing = np.zeros((len(rows), len(none.names)))
-    told = replace(none, rows=rows, values=nothing, weights=nothing)
-    return told.with_factor(ALL, np.ones(len(rows)), 1.0)

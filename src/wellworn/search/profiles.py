@@ -51,6 +51,10 @@ class Profile:
     """Rows that get the full set of factors."""
     link_sources: int = 20
     """Best rows whose hand-made links bring in further candidates."""
+    answers: float = 0.0
+    """What the reader counts, in a chat, when it reads a question and a candidate together; see `search.together`."""
+    reads: int = 0
+    """How many of the best candidates it reads so."""
     margin: float = 0.0
     """How far above what it replaced, or what it may contradict, an entry stands at least; 0: neither is looked at."""
     link_share: float = field(default=0.5)
@@ -74,18 +78,21 @@ PROFILES: dict[str, Profile] = {
             "unsure": 15.0,
         },
         in_chats={
-            "terms": 1.6,
-            "meaning": 5.7,
-            "similarity": 10.5,
-            "assistant": -2.9,
-            "asked": 12.4,
-            "past": 1.0,
-            "recency": 3.8,
-            "older": -11.0,
-            "length": 0.7,
-            "date": 10.2,
+            "terms": 2.2,
+            "meaning": 4.9,
+            "similarity": 10.0,
+            "assistant": -2.0,
+            "asked": 7.4,
+            "past": 0.1,
+            "recency": 2.0,
+            "older": -37.0,
+            "former": 76.0,
+            "length": 0.9,
+            "date": 1.1,
             "unsure": 15.0,
         },
+        answers=0.5,
+        reads=6,
         among_people={"terms": 5.7, "meaning": 6.0, "similarity": 6.8, "question": -0.9, "date": 4.3, "unsure": 15.0},
     ),
     "reasoningbank": Profile(
