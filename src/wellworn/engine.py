@@ -154,6 +154,9 @@ class Engine:
         self.store = choose_store(location, durability=durability, key=key)
         self.clock = SteadyClock(clock, _last_write(self.store))
         try:
+            from wellworn.ops.files import clean_up
+
+            clean_up(self.store)
             if not reembedding and self.embedder is not None:
                 from wellworn.ops.reembed import adopt_model, renew_bundled
 

@@ -20,6 +20,9 @@ from typing import BinaryIO
 from wellworn.core.errors import TransferError
 from wellworn.core.lazy import regex
 from wellworn.core.locks import process_runs
+from wellworn.store.port import Store
+from wellworn.store.sql.db import maker
+from wellworn.store.sqlite import SqliteStore
 from wellworn.store.sqlite.connection import fold
 
 MAX_FILE_BYTES = 8_000_000  # text and evidence of one megabyte each, the latter escaped, still fit
@@ -28,6 +31,8 @@ MAX_FILES = 1_000_000
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # not on Windows, where making a link needs rights of its own
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a named pipe must not wait for a writer
 _MAKER = regex(r"\.(\d{1,9})-[^.]*\.part$")
+_OURS = ".wellworn"
+"""How names of unfinished files begin that have none of their own."""
 _BINARY = getattr(os, "O_BINARY", 0)
 _BESIDE = ("-wal", "-shm", "-journal")
 """How the names of files end that may lie beside a database."""
@@ -37,24 +42,110 @@ BEFORE_RESTORE, DAMAGED = "before-restore", "damaged"
 
 def part_of(path: Path) -> str:
     """How the name of an unfinished file of this process begins. Those that dead processes left there are removed."""
-    begin = f".{path.name[:100]}."
+    begin = _begin(path)
     sweep(path.parent, begin)
-    return f"{begin}{os.getpid()}-"
+    return f"{begin}{maker()}-"
+
+
+def _begin(path: Path) -> str:
+    return f".{path.name[:100]}."
 
 
 def sweep(folder: Path, begin: str = ".") -> None:
-    """Remove unfinished files whose names begin like this, of processes that are dead."""
-    for left in folder.glob(f"{glob.escape(begin)}*.part"):
-        maker = _MAKER.search(left.name)
-        if maker is not None and not process_runs(int(maker[1])):
+    """Remove unfinished files whose names begin like this, of processes that are dead; and what notes of theirs lead to.
+
+    On Windows nobody can tell, and they stay.
+    """
+    if os.name != "posix":
+        return
+    names: list[str] = []
+    with suppress(OSError):
+        names = [name for name in os.listdir(folder) if name.startswith(begin) and name.endswith(".part")]
+    for name in names:
+        made = _MAKER.search(name)
+        if made is None or _runs(int(made[1]), made[0]):
+            continue
+        with suppress(OSError):
+            left = folder / name
+            if left.is_symlink() and left.lstat().st_uid == os.geteuid():  # anybody may put one among temporary files
+                part = Path(os.readlink(left))
+                if part.name.endswith(made[0]) and part.exists():
+                    _remove(part)
+            _remove(left)
+
+
+def _runs(pid: int, name: str) -> bool:
+    """Whether the process runs that gave a file this name. One before us may have had our number."""
+    return name.startswith(f".{maker()}-") if pid == os.getpid() else process_runs(pid)
+
+
+def _remove(left: Path) -> None:
+    """Raises `BlockingIOError` where a process holds it after all: one of another container."""
+    if left.is_symlink():
+        left.unlink()
+        return
+    os.close(_hold(left))
+    shutil.rmtree(left) if left.is_dir() else left.unlink()
+
+
+def _hold(path: Path) -> int:
+    """A handle by which this process alone holds a file or folder, until it closes the handle or ends."""
+    import fcntl
+
+    handle = os.open(path, os.O_RDONLY | _NO_FOLLOW | _NO_WAIT)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise
+    except OSError:  # a file system without locks
+        pass
+    return handle
+
+
+@contextmanager
+def _under_way(part: Path, note: Path | None) -> Iterator[None]:
+    """Hold an unfinished file or folder. With `note` a link that is named like it leads here: whoever sweeps there finds
+    what this process leaves wherever it lies, if it is killed."""
+    handle: int | None = None
+    link: Path | None = None
+    try:
+        with suppress(OSError):
+            handle = _hold(part) if os.name == "posix" else None
+        if note is not None and os.name == "posix":
             with suppress(OSError):
-                shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+                at = note.with_name(f"{part_of(note)}{part.name.rpartition('-')[2]}")
+                at.symlink_to(part)
+                link = at
+        yield
+    finally:
+        with suppress(OSError):
+            if link is not None:
+                link.unlink()
+        if handle is not None:
+            os.close(handle)
+
+
+def notes_of(store: Store | None = None) -> Path:
+    """Where notes of the unfinished exports of a store lie: beside its file, or among the temporary files."""
+    if isinstance(store, SqliteStore) and store.location != ":memory:":
+        return store.path
+    return Path(tempfile.gettempdir()) / _OURS[1:]
+
+
+def clean_up(store: Store) -> None:
+    """Remove what dead processes left of exports, restores and loads: it may hold what was forgotten since."""
+    place, anywhere = notes_of(store), notes_of()
+    sweep(place.parent, _begin(place))
+    sweep(place.parent, _OURS)
+    if place != anywhere:
+        sweep(anywhere.parent, _OURS)
 
 
 def scratch(place: Path | None = None) -> tempfile.TemporaryDirectory[str]:
     """A folder for a while, named like this place; without one, among the temporary files. What dead processes left of
     the same name is removed: it may hold in plain text what is encrypted elsewhere."""
-    place = place or Path(tempfile.gettempdir()) / "wellworn"
+    place = place or notes_of()
     return tempfile.TemporaryDirectory(dir=place.parent, prefix=part_of(place), suffix=".part")
 
 
@@ -68,17 +159,18 @@ def explained(problem: str) -> Iterator[None]:
 
 
 @contextmanager
-def beside(path: Path) -> Iterator[BinaryIO]:
+def beside(path: Path, note: Path | None = None) -> Iterator[BinaryIO]:
     """A file to write that takes the name `path` when the block ends well, and vanishes when it does not.
 
-    It is readable by its owner only, as memories are private.
+    It is readable by its owner only, as memories are private. `note` is where a later process looks for it if this one is
+    killed, see `notes_of`.
     """
     if path.exists() and not path.is_file():
         raise TransferError(f"cannot write {path}: there is something that is not a plain file; give another path")
     with explained(f"cannot write to {path.parent}"):
         handle, name = tempfile.mkstemp(prefix=part_of(path), suffix=".part", dir=path.parent)
     try:
-        with explained(f"cannot write {path}"):
+        with explained(f"cannot write {path}"), _under_way(Path(name), note):
             with os.fdopen(handle, "wb") as file:
                 yield file
                 file.flush()
@@ -91,14 +183,15 @@ def beside(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def folder_beside(path: Path) -> Iterator[Path]:
-    """A folder to fill that takes the name `path` when the block ends well, and vanishes when it does not."""
+def folder_beside(path: Path, note: Path | None = None) -> Iterator[Path]:
+    """A folder to fill that takes the name `path` when the block ends well, and vanishes when it does not. `note` as in
+    `beside`."""
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise TransferError(f"{path} is not an empty folder; name a new one to export to")
     with explained(f"cannot write to {path.parent}"):
-        made = tempfile.mkdtemp(prefix=part_of(path), suffix=".part", dir=path.parent)
+        made = tempfile.mkdtemp(prefix=part_of(path), suffix=".part", dir=path.parent.absolute())
     try:
-        with explained(f"cannot write {path}"):
+        with explained(f"cannot write {path}"), _under_way(Path(made), note):
             yield Path(made)
             os.replace(made, path)
     finally:

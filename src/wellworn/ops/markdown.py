@@ -182,12 +182,17 @@ def entry_in(front: Mapping[str, Any], body: str, name: str) -> tuple[Entry, lis
 
 
 def export_folder(
-    store: StoreReader, root: Path, *, partitions: Sequence[Partition], progress: Progress = unwatched
+    store: StoreReader,
+    root: Path,
+    *,
+    partitions: Sequence[Partition],
+    note: Path | None = None,
+    progress: Progress = unwatched,
 ) -> Written:
-    """Write the partitions to a new or empty folder. It appears under its name when it is whole."""
+    """Write the partitions to a new or empty folder. It appears under its name when it is whole. `note` as in `beside`."""
     total = store.counts(partitions)["entries"]
     entries = links = size = left_out = 0
-    with folder_beside(root) as folder:
+    with folder_beside(root, note) as folder:
         for entry, around in _with_links(store, partitions):
             name = _name_of(entry)
             if name is None:

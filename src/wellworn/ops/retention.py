@@ -24,9 +24,11 @@ from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import KINDS, Entry, Receipt, Scope
 from wellworn.ingest.forget import Forgetter
-from wellworn.ops.backup import ERASE
+from wellworn.ops.backup import ERASE, folder_of
+from wellworn.ops.files import clean_up, sweep
 from wellworn.store.events import ACCESS, JUMP, Event, audit, trusted_now
 from wellworn.store.port import Record, RecordFilter, Store
+from wellworn.store.sqlite import SqliteStore
 
 Relearn = Callable[[str], None]
 """Learns the log of a tenant again."""
@@ -173,6 +175,9 @@ def erase(
         audit(tx, Event(at=forgotten.at, tenant=scope.tenant, action=ERASE, detail={"entries": forgotten.entries}))
         tx.drop_records(under_way)
     store.scrub()
+    clean_up(store)
+    if isinstance(store, SqliteStore):
+        sweep(folder_of(store.path))
     about = {name: value for name, value in to_plain(forgotten).items() if name != "ids"}
     about |= {"ids": len(forgotten.ids), "person": {"tenant": home.tenant, "layer": home.layer, "id": home.layer_id}}
     about["backups"] = "older backups are removed by the next `wellworn backup create`"

@@ -31,7 +31,7 @@ from wellworn.learning.records import OUTCOME, POLICY, RECALL
 from wellworn.ops import lines as json_lines
 from wellworn.ops.backup import place_of
 from wellworn.ops.bundle import Bundle, Loaded, Written, admit, coherent
-from wellworn.ops.files import beside, explained, open_plain, scratch
+from wellworn.ops.files import beside, clean_up, explained, notes_of, open_plain, scratch
 from wellworn.ops.markdown import export_folder, load_folder
 from wellworn.store.events import EVENT
 from wellworn.store.port import EmbeddingModel, Record, RecordFilter, Replaced, SessionHead, Store, StoreReader
@@ -54,21 +54,48 @@ def export_to(
 
     A name that ends in `.jsonl` is a JSONL file, and a name without an ending a Markdown folder.
     """
-    now, in_lines = clock(), path.suffix == ".jsonl"
+    in_lines = path.suffix == ".jsonl"
     if path.suffix and not in_lines and not path.is_dir():  # `backup.json` is hardly meant to become a folder
         raise InvalidInput("path", f"{path.name!r} does not tell the format", "end it in .jsonl, or name a folder")
     if store.encrypted and not plain:
         problem = "this store is encrypted and an export would not be"
         raise InvalidInput("plain", problem, "make a backup, or say plain=True (--plain)")
+    if in_lines and path.is_dir():
+        raise TransferError(f"{path} is a folder; name a file to export to, as in {path / 'memory.jsonl'}")
+    clean_up(store)
+    note, now = notes_of(store), clock()
+
+    def write(reader: StoreReader, partitions: Sequence[Partition]) -> Written:
+        if not in_lines:
+            return export_folder(reader, path, partitions=partitions, note=note, progress=progress)
+        with beside(path, note) as file:
+            done = export_file(reader, file, partitions=partitions, vectors=vectors, now=now, progress=progress)
+        return replace(done, path=str(path))
+
+    return _exported(store, scope, write)
+
+
+def export_into(store: Store, file: BinaryIO, *, scope: Scope | None, vectors: bool, now: datetime) -> Written:
+    """Write what `export_to` writes to a `.jsonl` file into an open one, from its beginning."""
+    clean_up(store)
+
+    def write(reader: StoreReader, partitions: Sequence[Partition]) -> Written:
+        file.seek(0)
+        file.truncate()
+        return export_file(reader, file, partitions=partitions, vectors=vectors, now=now)
+
+    return _exported(store, scope, write)
+
+
+def _exported(
+    store: Store, scope: Scope | None, write: Callable[[StoreReader, Sequence[Partition]], Written]
+) -> Written:
+    """What `write` wrote of the partitions that a scope sees, at one moment."""
 
     def exported(store: Store) -> Written:
         with store.snapshot() as reader:  # others may write meanwhile
             seen = frozenset(reader.covered(scope))
-            partitions = [partition for partition in reader.partitions() if partition in seen]
-            if in_lines:
-                done = export_file(reader, path, partitions=partitions, vectors=vectors, now=now, progress=progress)
-            else:
-                done = export_folder(reader, path, partitions=partitions, progress=progress)
+            done = write(reader, [partition for partition in reader.partitions() if partition in seen])
         return replace(done, unreadable=done.unreadable + len(store.damaged()))
 
     try:
@@ -265,30 +292,27 @@ class _Sealed:
 
 def export_file(
     store: StoreReader,
-    path: Path,
+    file: BinaryIO,
     *,
     partitions: Sequence[Partition],
     vectors: bool,
     now: datetime,
     progress: Progress = unwatched,
 ) -> Written:
-    """Write the partitions to a file, replacing one of that name; links to entries elsewhere are left out."""
-    if path.is_dir():
-        raise TransferError(f"{path} is a folder; name a file to export to, as in {path / 'memory.jsonl'}")
+    """Write the partitions to an open file; links to entries elsewhere are left out."""
     model = store.model() if vectors else None
     header = {"wellworn_export": VERSION, "created_at": now.astimezone(UTC).isoformat(), "model": to_plain(model)}
-    with beside(path) as file:
-        out = _Sealed(file)
-        out.write("header", header)
-        ids = _write_entries(out, store, partitions, model, progress)
-        _write_turns(out, store, partitions, ids)
-        _write_links(out, store, ids)
-        for line in json_lines.log_lines(store, partitions, ids):
-            out.write(line["type"], line)
-        out.seal()
+    out = _Sealed(file)
+    out.write("header", header)
+    ids = _write_entries(out, store, partitions, model, progress)
+    _write_turns(out, store, partitions, ids)
+    _write_links(out, store, ids)
+    for line in json_lines.log_lines(store, partitions, ids):
+        out.write(line["type"], line)
+    out.seal()
     lines = {"entries": "entry", "links": "link", "turns": "turn", "versions": "replaced", "outcomes": "outcome"}
     counts = {name: out.lines.get(type_, 0) for name, type_ in lines.items()}
-    return Written(path=str(path), format="jsonl", bytes=out.bytes, unreadable=out.left_out, **counts)
+    return Written(path="", format="jsonl", bytes=out.bytes, unreadable=out.left_out, **counts)
 
 
 def _write_entries(

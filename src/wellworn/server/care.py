@@ -6,24 +6,29 @@ What concerns a whole tenant (`whole`) is refused to a key that is bound to a pa
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from tempfile import TemporaryFile
+from typing import Annotated, BinaryIO, cast
 
 from fastapi import Depends, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
+from starlette.types import Receive, Send
+from starlette.types import Scope as ASGIScope
 
 from wellworn.core.errors import AccessDenied, TransferError
 from wellworn.core.values import LearningStatus, Partition, Receipt, Stats
 from wellworn.ingest.validate import as_time, checked_job_state
 from wellworn.jobs.queue import list_jobs
 from wellworn.ops.doctor import Report
-from wellworn.ops.files import scratch
+from wellworn.ops.files import explained, scratch
 from wellworn.ops.retention import Expired, RetentionPolicy, SignedReceipt
-from wellworn.ops.transfer import Loaded
+from wellworn.ops.transfer import Loaded, Written, export_into
 from wellworn.server import bodies, keys, wire
 from wellworn.server.guard import LOAD_PATH
 from wellworn.server.routes import Limit, Reader, Writer
@@ -240,25 +245,33 @@ def _info(key: keys.ApiKey) -> wire.KeyInfo:
 def export(call: Admin, vectors: bool = True) -> StreamingResponse:
     """Everything that the scope sees, or of the whole tenant if no layer is named, as a file for `/v1/load`."""
     _refuse_encrypted(call, "export", "`wellworn admin export --plain`")
-    folder = scratch()
+    engine = call.memory.engine
+    file = cast("BinaryIO", TemporaryFile())  # noqa: SIM115  # `_Download` closes it
     try:
-        file = Path(folder.name) / "export.jsonl"
-        with call.service.long():
-            written = call.memory.admin.export(file, vectors=vectors)
+        with call.service.long(), explained("cannot write the export"):
+            written = export_into(engine.store, file, scope=call.scope, vectors=vectors, now=engine.clock())
+            call.access.count = written.entries
+            return _Download(file, written)
     except BaseException:
-        folder.cleanup()
+        file.close()
         raise
-    call.access.count = written.entries
 
-    def chunks() -> Iterator[bytes]:
-        with folder, file.open("rb") as opened:
-            while data := opened.read(_CHUNK):
-                yield data
 
-    counts = json.dumps({**asdict(written), "path": ""})
-    size = str(file.stat().st_size)
-    headers = {"x-wellworn-written": counts, "x-wellworn-bytes": size, "content-length": size}
-    return StreamingResponse(chunks(), media_type=_LINES, headers=headers)
+class _Download(StreamingResponse):
+    """A file that has no name, so that nobody finds it later, and that is gone when the answer is over, however it ends."""
+
+    def __init__(self, file: BinaryIO, written: Written) -> None:
+        self._file = file
+        size = str(file.seek(0, os.SEEK_END))
+        headers = {"x-wellworn-written": json.dumps(asdict(written)), "x-wellworn-bytes": size, "content-length": size}
+        file.seek(0)
+        super().__init__(iter(partial(file.read, _CHUNK), b""), media_type=_LINES, headers=headers)
+
+    async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._file.close()
 
 
 @care.post(

@@ -35,7 +35,7 @@ from wellworn.ingest.validate import (
 )
 from wellworn.memory import Memory
 from wellworn.ops.doctor import Report
-from wellworn.ops.files import beside
+from wellworn.ops.files import beside, notes_of
 from wellworn.ops.retention import Expired, RetentionPolicy, SignedReceipt, checked_policy
 from wellworn.ops.transfer import Loaded, Written
 from wellworn.reflection import Reflection
@@ -326,7 +326,7 @@ def retention(given: Given) -> Flow[RetentionPolicy]:
 @verb(AdminView.export)
 def export(given: Given) -> Flow[Written]:
     path = _plain_file(given)
-    with beside(path) as file:
+    with beside(path, notes_of()) as file:
         ask = asked("GET /v1/export", {"vectors": given.all["vectors"]}, None)  # type: ignore[arg-type]  # see `sink`
         headers: Mapping[str, str] = yield replace(ask, sink=file.write)
         if file.tell() != int(headers.get("x-wellworn-bytes", "-1")):

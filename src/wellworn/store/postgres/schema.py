@@ -79,7 +79,54 @@ CREATE FUNCTION words_of(terms BYTEA) RETURNS TEXT[] LANGUAGE sql IMMUTABLE STRI
   $$ SELECT string_to_array(rtrim(regexp_replace(encode(terms, 'hex'), '(.{16})', '\\1 ', 'g')), ' ') $$;
 """
 
-MIGRATIONS = (SCHEMA + KEY + WALL + WORDS,)
+# Both ends of what a role writes belong to its tenants. The first wall looked at one end of some rows, let a role put
+# a number into `versions`, and looked for `tenant_roles` among the role's own temporary tables first.
+#
+# An entry, its index record and its tags are written in one statement: only a function that is volatile sees the entry.
+_ENTRY = "EXISTS (SELECT 1 FROM entries e WHERE e.no = {})"
+BOTH_ENDS = (
+    """
+CREATE FUNCTION holds(place BIGINT, asked BIGINT) RETURNS BOOLEAN LANGUAGE sql VOLATILE AS
+  $$ SELECT EXISTS (SELECT 1 FROM entries WHERE no = asked AND partition = place) $$;
+DO $$ BEGIN
+  EXECUTE format('ALTER FUNCTION holds SET search_path = %I, pg_temp', current_schema());
+  EXECUTE format('ALTER FUNCTION may_see SET search_path = %I, pg_temp', current_schema());
+END $$;
+ALTER TABLE versions ENABLE ROW LEVEL SECURITY;
+CREATE POLICY wall ON versions FOR SELECT USING (TRUE);
+"""
+    + "".join(
+        f"ALTER POLICY wall ON {table} WITH CHECK ({condition});\n"
+        for table, condition in {
+            "index_records": "holds(partition, entry)",
+            "entry_tags": "holds(partition, entry)",
+            "removed": "holds(partition, entry)",
+            "record_entries": f"EXISTS (SELECT 1 FROM records r WHERE r.no = record) AND {_ENTRY.format('entry')}",
+            "turns": "EXISTS (SELECT 1 FROM sessions n WHERE n.no = session) "
+            f"AND (entry IS NULL OR {_ENTRY.format('entry')})",
+            "records": "may_see(tenant) AND (partition IS NULL OR EXISTS "
+            "(SELECT 1 FROM partitions p WHERE p.no = records.partition AND p.tenant = records.tenant)) "
+            f"AND NOT EXISTS (SELECT 1 FROM unnest(rows) AS w (no) WHERE NOT {_ENTRY.format('w.no')})",
+        }.items()
+    )
+    # What roles wrote before with one end elsewhere. Nothing is read where there are no roles.
+    + "".join(
+        f"{statement} AND EXISTS (SELECT 1 FROM tenant_roles);\n"
+        for statement in (
+            "DELETE FROM record_entries d USING records r, entries e, partitions p "
+            "WHERE r.no = d.record AND e.no = d.entry AND p.no = e.partition AND p.tenant <> r.tenant",
+            "UPDATE turns t SET entry = NULL FROM sessions n, partitions s, entries e, partitions p WHERE n.no = t.session "
+            "AND s.no = n.partition AND e.no = t.entry AND p.no = e.partition AND p.tenant <> s.tenant",
+            "DELETE FROM entry_tags t USING entries e WHERE e.no = t.entry AND e.partition <> t.partition",
+            "DELETE FROM index_records i USING entries e WHERE e.no = i.entry AND e.partition <> i.partition",
+            "ALTER TABLE records DISABLE TRIGGER USER; "
+            "DELETE FROM records r USING partitions p WHERE p.no = r.partition AND p.tenant <> r.tenant",
+        )
+    )
+    + "ALTER TABLE records ENABLE TRIGGER USER;\n"
+)
+
+MIGRATIONS = (SCHEMA + KEY + WALL + WORDS, BOTH_ENDS)
 """Never change one that was released; add the next."""
 
 

@@ -104,3 +104,8 @@ def names_of(partitions: Sequence[Partition]) -> list[str]:
 def remover() -> str:
     """Who removes a hidden partition: the process, as the name of the partition tells."""
     return f"{os.getpid()} {_THIS_LIFE}"
+
+
+def maker() -> str:
+    """Who makes an unfinished file: the process, as the name of the file tells."""
+    return remover().replace(" ", "-")

@@ -122,7 +122,7 @@ def _row(db: Db, partition_no: int | None, record: Record, there: set[int]) -> R
 
 def drop_counted(db: Db, condition: str, values: Sequence[Any]) -> Counter[str]:
     """Drop records by a condition of the store's own; how many of each kind there were."""
-    return Counter(kind for (kind,) in db.ask(f"DELETE FROM records WHERE {condition} RETURNING kind", values))
+    return Counter(kind for (kind,) in db.ask(f"DELETE FROM records AS r WHERE {condition} RETURNING kind", values))
 
 
 def _conditions(db: Db, wanted: RecordFilter, keys: Sequence[str] | None = None) -> tuple[str, str, list[Any]]:

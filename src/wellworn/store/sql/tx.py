@@ -339,17 +339,18 @@ class SqlTx(SqlReader, Tx):
         self._forget_added()
         gone = f"INSERT INTO removed SELECT e.partition, ?, e.no FROM entries e WHERE {where}"
         db.run(gone, (self._seq(partition_no), *values))
-        removed = self._remove_rows(rows)
+        removed = self._remove_rows(rows, partition_no)
         db.blank(partition.tenant, [no for no, _ in rows], 0)
         return said + removed
 
-    def _remove_rows(self, rows: Sequence[Row]) -> Removed:
-        """Entries by row number and id, with all that hangs on them."""
+    def _remove_rows(self, rows: Sequence[Row], partition_no: int) -> Removed:
+        """Entries of a partition by row number and id, with all that hangs on them. Records of another tenant stay."""
         values: list[Any] = []
         here = self._db.among([no for no, _ in rows], values)
         ((index_records, vectors, links, versions),) = self._db.ask(_HANGING_ON.format(here), values * 6)
         told = f"no IN (SELECT record FROM record_entries WHERE entry {here})"
-        gone = records.drop_counted(self._db, told, values)
+        told += " AND +r.tenant = (SELECT tenant FROM partitions WHERE no = ?)"
+        gone = records.drop_counted(self._db, told, [*values, partition_no])
         self._db.run(f"DELETE FROM entries WHERE no {here}", values)
         for no, entry_id in rows:
             self._nos.pop(entry_id, None)
@@ -381,7 +382,7 @@ class SqlTx(SqlReader, Tx):
         db, some, of_it = self._db, f"LIMIT {SLICE}", (partition_no,)
         rows = db.ask(f"SELECT no, id FROM entries WHERE partition = ? {some}", of_it)
         if rows:
-            return self._remove_rows(rows)
+            return self._remove_rows(rows, partition_no)
         told = "SELECT no FROM turns WHERE session IN (SELECT no FROM sessions WHERE partition = ?)"
         turns = db.run(f"DELETE FROM turns WHERE no IN ({told} {some})", of_it)
         if turns:

@@ -13,7 +13,7 @@ from wellworn.core.errors import StoreCorrupt, WrongKey
 from wellworn.core.locks import process_runs
 from wellworn.store.port import Flaw, Removed
 from wellworn.store.sql import SqlStore
-from wellworn.store.sql.db import remover
+from wellworn.store.sql.db import maker, remover
 from wellworn.store.sqlite.check import check_tables, mend_tables
 from wellworn.store.sqlite.connection import Connections
 from wellworn.store.sqlite.db import translated
@@ -50,7 +50,7 @@ class SqliteStore(SqlStore):
         if self.location == ":memory:":
             import tempfile
 
-            folder, durability = tempfile.mkdtemp(prefix=f".wellworn.{os.getpid()}-", suffix=".part"), "off"
+            folder, durability = tempfile.mkdtemp(prefix=f".wellworn.{maker()}-", suffix=".part"), "off"
             self.path = Path(folder) / "memory.db"
             self._drop_files = weakref.finalize(self, _drop_folder, folder, os.getpid())
         self._secret = key_of(key)
