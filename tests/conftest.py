@@ -8,6 +8,7 @@ out of a test's own settings unless it needs a number of its own.
 from __future__ import annotations
 
 import ast
+import atexit
 import gc
 import os
 import re
@@ -37,6 +38,10 @@ pytest.register_assert_rewrite("contract.models")  # before the first test impor
 # No test speaks TLS. Every httpx client reads all certificates that it can find, which takes longer than most tests.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
+
+# Servers listen for hooks in a folder of the user; those of tests, some of which are killed, do it in one of their own.
+os.environ["XDG_RUNTIME_DIR"] = _room = tempfile.mkdtemp(prefix="ww")
+atexit.register(shutil.rmtree, _room, ignore_errors=True)
 
 # By default a search in several steps may take a second, a program two. On a busy machine they must not decide a test.
 (Limits.__init__.__kwdefaults__ or {})["timeout_s"] = 600.0

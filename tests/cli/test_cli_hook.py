@@ -15,7 +15,6 @@ import pytest
 from contract.few import few
 from wellworn import Memory
 from wellworn.cli import agents
-from wellworn.cli.agents import run_line
 from wellworn.core.locks import patience
 from wellworn.ingest.utterance import UNDO, goes_on, rejects
 from wellworn.tasks.judge import judge
@@ -514,32 +513,22 @@ def test_a_hook_says_why_nothing_was_kept(cli: Cli, tmp_path: Path) -> None:
 
 # -- as agents start them --------------------------------------------------------------------------------------------
 
-NOT_FOR_HOOKS = {
-    "typer",
-    "click",
-    "rich",
-    "pydantic",
-    "yaml",
-    "httpx",
-    "asyncio",
-    "langchain_core",
-    "fastapi",
-    "jinja2",
-}
+NOT_FOR_HOOKS = {"yaml", "httpx", "langchain_core", "fastapi", "jinja2"}
 NOT_BEFORE_WORK = {"tokenizers", "safetensors", "wellworn.tasks.sharing"}
 NOT_TO_ASK = NOT_BEFORE_WORK | {"wellworn.background", "wellworn.models.ledger"}
 """What a prompt does not load that only asks; what a prompt tells is read by a reflection."""
 AS_AGENTS_START_IT = """
 import sys
-from wellworn.cli.agents import run_line
+from wellworn.cli import agents, main
 assert "numpy" not in sys.modules  # which reads how many threads it may start when it is imported
-assert run_line(sys.argv[1:])
-print("loaded", *sys.modules)
+try:
+    main()
+finally:
+    print("loaded", *sys.modules)
 """
 
 
-def test_a_hook_loads_no_parser_and_no_framework(tmp_path: Path) -> None:
-    """And it answers as the whole program does."""
+def test_a_hook_loads_no_framework(tmp_path: Path) -> None:
     line = ["--db", str(tmp_path / "memory.db"), "--user", "ada"]
 
     def start(*args: str, unloaded: frozenset[str] | set[str] = frozenset(), **given: Any) -> tuple[str, str]:
@@ -558,32 +547,3 @@ def test_a_hook_loads_no_parser_and_no_framework(tmp_path: Path) -> None:
     shown, _ = start("hook", "pre-task", unloaded=NOT_TO_ASK, **asked)
     assert "make check" in shown
     assert "Ada prefers tabs over spaces." in shown
-    parsed = [sys.executable, "-m", "wellworn", *line, "hook", "pre-task"]
-    done = subprocess.run(parsed, input=json.dumps(asked), capture_output=True, text=True, timeout=300)
-    assert done.stdout == shown
-
-
-def test_the_rest_of_the_mcp_sdk_loads_when_it_is_asked_for() -> None:
-    code = """
-import sys
-from wellworn.cli import agents
-agents.OpenedLater.start = lambda self: None
-agents.run_line(["mcp"])
-assert not {"mcp.client", "httpx2._client", "uvicorn"} & {*sys.modules}
-from pydantic import BaseModel
-assert "defer_build" not in BaseModel.model_config
-from mcp import ClientSession
-import httpx2, mcp.client.stdio
-from uvicorn.main import Server
-assert httpx2.AsyncClient and mcp.server.MCPServer and mcp.types.Tool
-print("whole")
-"""
-    done = subprocess.run([sys.executable, "-c", code], input="", capture_output=True, text=True, timeout=300)
-    assert done.stdout == "whole\n", done.stderr[-2000:]
-
-
-@pytest.mark.parametrize(
-    "line", ["", "recall x", "mcp --help", "hook pre-task --json", "hook pre-task --db", "--db x mcp"]
-)
-def test_other_lines_are_left_to_the_whole_program(line: str) -> None:
-    assert not run_line(line.split())

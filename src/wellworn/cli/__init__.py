@@ -2,13 +2,12 @@
 
 One module per group of commands. `target` turns the shared options into a memory and a scope, `edge` turns errors into
 exit codes, `render` turns values into tables or JSON. Results go to standard output, remarks to standard error. Heavy
-modules load inside the commands, so that `wellworn --help` answers at once; what agents start (`agents`) does without
-the parser.
+modules load inside the commands, so that `wellworn --help` answers at once; a hook beside a server of its memory (`ask`)
+loads none at all.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -22,18 +21,21 @@ __all__ = ["app", "main"]
 
 def main() -> None:
     """Run the program and exit with its code."""
-    from wellworn.cli.agents import run_line
-    from wellworn.cli.edge import INTERRUPTED, utf8_streams
-
-    utf8_streams()
     try:
-        if run_line(sys.argv[1:]):
-            os._exit(0)  # all is closed and flushed, and taking apart what was imported is a thirtieth of a hook
+        if sys.argv[1:2] == ["hook"]:
+            from wellworn.cli.ask import served
 
+            if served(sys.argv[2:]):
+                return
+
+        from wellworn.cli.edge import utf8_streams
         from wellworn.cli.program import run
 
+        utf8_streams()
         run()
     except KeyboardInterrupt:
+        from wellworn.cli.edge import INTERRUPTED
+
         sys.exit(INTERRUPTED)
 
 

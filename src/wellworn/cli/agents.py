@@ -1,8 +1,7 @@
 """What agents start themselves: hooks around each prompt, and the MCP server.
 
-They start often and somebody waits for them, so a line as `wellworn connect` writes it runs without the parser of the
-command line, which takes longer to load than a hook to run. A hook runs in somebody else's loop: whatever goes wrong is
-a warning on standard error and exit code 0.
+A hook runs in somebody else's loop: whatever goes wrong is a warning on standard error and exit code 0. It runs in its own
+process, or in a server of the same memory (`ask`, `answer`): a `HookCall` says which.
 """
 
 from __future__ import annotations
@@ -13,16 +12,17 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wellworn.cli import render
-from wellworn.cli.edge import DASH, can_ask, read_object, reported
-from wellworn.cli.target import SHARED, Target, opened, target_of
-from wellworn.core.errors import InvalidInput, MissingExtra, NotFound, StoreError
+from wellworn.cli.edge import DASH, can_ask, read_object
+from wellworn.cli.target import Target, opened
+from wellworn.core.errors import InvalidInput, NotFound, StoreError
 from wellworn.core.fence import MIN_CONFIDENCE, fenced_block
 from wellworn.core.locks import patience
 from wellworn.core.plain import to_plain
@@ -31,8 +31,6 @@ from wellworn.core.wellformed import clean_text, counted
 from wellworn.doors import without_secrets
 
 if TYPE_CHECKING:
-    from mcp.server.mcpserver import MCPServer
-
     from wellworn.cli import options
     from wellworn.memory import Memory
     from wellworn.tasks import ReasoningBank, TaskResult, Trajectory
@@ -51,39 +49,54 @@ KNOWN_KINDS: tuple[Kind, ...] = ("fact", "preference", "pattern", "note", "summa
 """What is shown beside strategies and guardrails; earlier prompts by themselves are not."""
 
 
-def run_line(args: Sequence[str]) -> bool:
-    """Run a line as `connect` writes it; False for any other, which the whole program reads."""
-    words = next((number for number, word in enumerate(args) if word.startswith("-")), len(args))
-    command = LINES.get(" ".join(args[:words]))
-    names, values = args[words::2], args[words + 1 :: 2]
-    known = {name: shared.env for name, shared in SHARED.items()} | {"llm": "WELLWORN_LLM"}
-    if command is None or len(names) != len(values) or not {*names} <= {f"--{name}" for name in known}:
-        return False
-    given = dict(zip(names, values, strict=True))
-    read = {name: given.get(f"--{name}", os.environ.get(env or "") or None) for name, env in known.items()}
-    llm = read.pop("llm")
-    gc.disable()  # what imports make is no garbage, and looking for some takes a seventh of the start
-    with reported():
-        command(target_of(read), llm=llm)
-    gc.freeze()  # nor is there any to look for at the end, which takes another seventh
-    return True
-
-
 # -- hooks -----------------------------------------------------------------------------------------------------------
+
+
+class HookCall:
+    """Where a hook reads and writes, and which memory it opens. This one is a process of its own."""
+
+    folder = ""
+    """Where relative paths begin."""
+
+    def begin(self, target: Target, llm: str | None) -> None:
+        """Called before a hook does anything."""
+        logging.getLogger("wellworn").addHandler(logging.NullHandler())
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # starting threads takes longer than what they would do
+
+    def path(self, name: str) -> Path:
+        return Path(self.folder, Path(name).expanduser())
+
+    def read(self, file: str) -> Mapping[str, Any]:
+        """The JSON object of a file, or of standard input."""
+        return read_object(file if file == DASH else os.path.join(self.folder, file))
+
+    def write(self, text: str) -> None:
+        """Write to standard output."""
+        sys.stdout.write(text)
+
+    def say(self, message: str) -> None:
+        """A remark on standard error."""
+        render.say(message)
+
+    def bank(self, target: Target, llm: str | None) -> AbstractContextManager[ReasoningBank]:
+        return opened(target, new=True, llm=llm)
+
+
+current: ContextVar[HookCall] = ContextVar("wellworn_call", default=HookCall())  # noqa: B039 - it has no state
+"""The call of the present hook."""
 
 
 def harmless(command: Callable[..., None]) -> Callable[..., None]:
     """Turn every error of a command into a warning: a failing memory never stops the agent around it."""
 
     @functools.wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:  # as the command takes them
-        logging.getLogger("wellworn").addHandler(logging.NullHandler())
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # starting threads takes longer than what they would do
+    def run(target: Target, *, llm: str | None = None, **options: Any) -> None:  # as the command takes them
+        call = current.get()
+        call.begin(target, llm)
         try:
-            command(*args, **kwargs)
+            command(target, llm=llm, **options)
         except Exception as error:  # the outermost loop is the agent's own
-            message = " ".join(str(error).split())
-            print(f"wellworn: continuing without memory: {type(error).__name__}: {message}", file=sys.stderr)
+            call.say(f"wellworn: continuing without memory: {type(error).__name__}: {' '.join(str(error).split())}")
 
     return run
 
@@ -91,10 +104,10 @@ def harmless(command: Callable[..., None]) -> Callable[..., None]:
 @contextmanager
 def _working(target: Target, llm: str | None = None) -> Iterator[ReasoningBank]:
     """The bank of a hook. What it cannot write for a while it leaves: while it works, or else when it closes."""
-    wait_s = MODEL_WAIT_S if _is_model(llm) else WAIT_S
+    wait_s = MODEL_WAIT_S if model_of(llm) else WAIT_S
     with ExitStack() as stack:
         with patience(wait_s):
-            bank = stack.enter_context(opened(target, new=True, llm=llm))
+            bank = stack.enter_context(current.get().bank(target, llm))
         try:
             with patience(wait_s):
                 yield bank
@@ -126,7 +139,8 @@ def pre_task(
     from wellworn.ingest.terms import content_words
     from wellworn.ingest.utterance import UNDO, by_program, goes_on, rejects
 
-    given = {} if query is not None else read_object(DASH)
+    call = current.get()
+    given = {} if query is not None else call.read(DASH)
     whole = clean_text(query if query is not None else _word(given, "prompt", "query"))
     said = whole[:MAX_PROMPT_CHARS]
     name = task_id or _word(given, "session_id", "task_id") or "task"
@@ -146,7 +160,7 @@ def pre_task(
             given_up = 0 if consents else bank.abandon(name, keep=False)
             if rejected and not given_up:
                 _doubt(bank, name, before)
-            if session and _is_model(llm) and not consents:
+            if session and model_of(llm) and not consents:
                 _read_prompts(bank.memory, session)
         work = None
         undoes = rejected and UNDO.search(left)  # no way to do what was asked for
@@ -156,11 +170,11 @@ def pre_task(
         hits = [*(work.hits if work else ()), *(_known(bank.memory, asked) if "prompt" in given else ())]
         if target.json:
             shown = to_plain({"task_id": name, "id": work.task.id if work and work.task else "", "hits": hits})
-            render.print_json(scrubbed_json(shown, without_secrets))
+            call.write(render.json_text(scrubbed_json(shown, without_secrets)))
         elif hits:
             items = [fence_item(hit.entry, outdated=hit.outdated) for hit in hits]
             items = [replace(item, text=without_secrets(item.text)) for item in items]
-            sys.stdout.write(fenced_block(items, max_tokens=1500) + "\n")
+            call.write(fenced_block(items, max_tokens=1500) + "\n")
         if session and (asked == said or len(content_words(left)) > MOST_NAMING):
             _keep(bank.memory, target, asked, session, llm)
         if work and not work.stored:
@@ -212,12 +226,13 @@ def _keep(memory: Memory, target: Target, prompt: str, session: str, llm: str | 
     engine = memory.engine
     if extract([Turn(session_id=session, number=0, role="user", text=prompt, at=engine.clock())])[0]:
         Session(engine.writer, engine.store, scope=target.scope, session_id=session, watch=None).add("user", prompt)
-        if not _is_model(llm):
+        if not model_of(llm):
             _read_prompts(memory, session)
 
 
-def _is_model(llm: str | None) -> bool:
-    return llm not in (None, "rules", "none")
+def model_of(llm: str | None) -> str | None:
+    """The model that --llm names; None where it says that rules do."""
+    return None if llm in ("rules", "none") else llm
 
 
 def _read_prompts(memory: Memory, session: str) -> None:
@@ -242,7 +257,8 @@ def post_task(
     Stop hooks, whose transcript is read; then what the user said in the prompts becomes memories, too. A failing memory
     is a warning and exit code 0.
     """
-    given = read_object(trajectory_file or DASH)
+    call = current.get()
+    given = call.read(trajectory_file or DASH)
     name = task_id or _word(given, "session_id", "task_id") or "task"
     with _working(target, llm) as bank:
         if session := _word(given, "session_id"):
@@ -250,17 +266,17 @@ def post_task(
         work = _work(given)
         work = work if exit_code is None else replace(work, exit_code=exit_code)
         work = work if success is None else replace(work, verdict=success)
-        out = _finish(bank, name, work, agent=target.scope.agent or "", domain=domain, model=_is_model(llm))
+        out = _finish(bank, name, work, agent=target.scope.agent or "", domain=domain, model=model_of(llm) is not None)
         bank.run_due()
     if target.json:
-        render.print_json(out and {name: getattr(out, name) for name in SHOWN})
+        call.write(render.json_text(out and {name: getattr(out, name) for name in SHOWN}))
     elif out is not None:
-        render.say(f"{name}: {out.verdict.outcome}, {out.fault or counted(len(out.entry_ids), 'items') + ' learned'}")
+        call.say(f"{name}: {out.verdict.outcome}, {out.fault or counted(len(out.entry_ids), 'items') + ' learned'}")
     elif work.steps:
-        render.say(f"{name}: it is not clear how it went, so nothing was learned; say it with --success or --failure")
+        call.say(f"{name}: it is not clear how it went, so nothing was learned; say it with --success or --failure")
     else:
         remedy = "its transcript has no result of a command" if "transcript_path" in given else SAY
-        render.say(f"{name}: nothing says how it went, so nothing was learned; {remedy}")
+        call.say(f"{name}: nothing says how it went, so nothing was learned; {remedy}")
 
 
 @harmless
@@ -270,7 +286,7 @@ def session_end(target: Target, llm: options.LlmName = None) -> None:
     Reads a JSON object with a session_id from standard input, as Claude Code gives it to SessionEnd hooks. A failing
     memory is a warning and exit code 0.
     """
-    session = _word(read_object(DASH), "session_id")
+    session = _word(current.get().read(DASH), "session_id")
     if not session:
         raise InvalidInput("session_id", "is missing", 'pipe in {"session_id": …}')
     with _working(target, llm) as bank:
@@ -314,7 +330,7 @@ def _work(given: Mapping[str, Any]) -> Trajectory:
     from wellworn.tasks.trajectory import read_transcript
 
     if isinstance(given.get("transcript_path"), str):
-        return read_transcript(Path(given["transcript_path"]).expanduser())
+        return read_transcript(current.get().path(given["transcript_path"]))
     try:
         return trajectory_of({name: value for name, value in given.items() if name not in ("task_id", "session_id")})
     except InvalidInput as error:
@@ -368,10 +384,14 @@ def serve_mcp(target: Target, llm: options.LlmName = None) -> None:
     if can_ask():
         target.say("Waiting for an MCP client on standard input; `wellworn connect` sets one up.")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    memory = OpenedLater(target, llm)
-    memory.start()
     import signal
 
+    from wellworn.cli.answer import Answering
+
+    memory = OpenedLater(target, llm)
+    answering = Answering(target, llm)
+    memory.start()
+    answering.start(lambda: memory("read"))
     ends = (signal.SIGINT, signal.SIGTERM)
 
     def leave(number: int, _frame: object) -> None:
@@ -379,80 +399,20 @@ def serve_mcp(target: Target, llm: options.LlmName = None) -> None:
         do not, and kill us soon. A second signal ends the process at once."""
         for each in ends:
             signal.signal(each, signal.SIG_DFL)
+        answering.close()
         memory.close()
         signal.raise_signal(number)
 
     for each in ends:
         signal.signal(each, leave)
-    server = _server(memory)
-    gc.enable()
-    gc.freeze()
     try:
+        gc.disable()  # what imports make is no garbage, and looking for some takes a quarter of the start
+        from wellworn.doors.mcp import build_server
+
+        server = build_server(memory)
+        gc.enable()
+        gc.freeze()
         server.run()
     finally:
+        answering.close()
         memory.close()
-
-
-def _server(memory: OpenedLater) -> MCPServer[Any]:
-    """The server, with less of the SDK loaded: its clients, httpx2 and uvicorn are for HTTP, rich is for a terminal, and
-    its hundreds of models and adapters over them are built on first use. That takes two thirds of the time."""
-    _load_later("mcp")  # the package itself; the modules in it load as ever
-    _load_later("httpx2")
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it looks for some among all that is installed
-    try:
-        from pydantic import BaseModel, TypeAdapter
-    except ImportError:
-        raise MissingExtra("an MCP server", "mcp") from None
-    adapt = TypeAdapter.__init__
-    # Adapters look for names where they are made: three calls up from here.
-    later = functools.partialmethod(adapt, config={"defer_build": True}, _parent_depth=3)
-    with _without("uvicorn.main", "rich.console"):
-        BaseModel.model_config["defer_build"] = True
-        TypeAdapter.__init__ = later  # type: ignore[method-assign, assignment]
-        try:
-            from wellworn.doors.mcp import build_server
-        finally:
-            del BaseModel.model_config["defer_build"]
-            TypeAdapter.__init__ = adapt  # type: ignore[method-assign]
-        return build_server(memory)
-
-
-@contextmanager
-def _without(*modules: str) -> Iterator[None]:
-    """Let imports of these modules fail, which whoever wants them here foresees."""
-    loaded: dict[str, Any] = sys.modules
-    missing = [name for name in modules if name not in loaded]
-    loaded.update(dict.fromkeys(missing))
-    try:
-        yield
-    finally:
-        for name in missing:
-            del loaded[name]
-
-
-def _load_later(package: str) -> None:
-    """Let a package load when one of its names is asked for, not when it is imported."""
-    from importlib.util import find_spec, module_from_spec
-
-    spec = find_spec(package)
-    if spec is None or spec.loader is None or package in sys.modules:
-        return
-    module, loader = module_from_spec(spec), spec.loader
-
-    def load(name: str) -> Any:  # any of its names
-        if name.startswith("__"):
-            raise AttributeError(name)
-        vars(module).pop("__getattr__", None)
-        loader.exec_module(module)
-        return getattr(module, name)
-
-    module.__getattr__ = load  # type: ignore[method-assign]  # of the module, not of its class (PEP 562)
-    sys.modules[package] = module
-
-
-LINES: Mapping[str, Callable[..., None]] = {
-    "hook pre-task": pre_task,
-    "hook post-task": post_task,
-    "hook session-end": session_end,
-    "mcp": serve_mcp,
-}

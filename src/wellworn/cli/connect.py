@@ -12,8 +12,9 @@ from typing import Annotated
 import typer
 
 from wellworn.cli import agents, options
+from wellworn.cli.ask import DEFAULT_DB, FOLDER
 from wellworn.cli.options import argument, command, flag
-from wellworn.cli.target import DEFAULT_DB, FOLDER, Target
+from wellworn.cli.target import Target
 from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.lazy import regex
 from wellworn.core.values import LAYERS

@@ -108,11 +108,15 @@ def json_lines(text: str) -> list[tuple[int, dict[str, Any]]]:
     return found
 
 
-def read_object(file: str) -> Mapping[str, Any]:  # any JSON values
-    """The JSON object of a file, or of standard input; a list is one of steps. Empty where there is nothing."""
+def read_object(file: str, piped: str | None = None) -> Mapping[str, Any]:  # any JSON values
+    """The JSON object of a file, or of standard input; a list is one of steps. Empty where there is nothing.
+
+    `piped` is what standard input holds, where it was read before.
+    """
     where = "standard input" if file == DASH else file
     try:
-        piped = "" if file == DASH and sys.stdin.isatty() else read_stdin() if file == DASH else None
+        if file == DASH and piped is None:
+            piped = "" if sys.stdin.isatty() else read_stdin()
         text = Path(file).read_text("utf-8-sig") if piped is None else piped
         value = json.loads(text) if text.strip() else {}
     except OSError as error:

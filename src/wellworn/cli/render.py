@@ -55,10 +55,15 @@ def say(message: str) -> None:
 
 
 def print_json(value: object) -> None:
-    """One JSON document on standard output; characters that nobody sees are escaped in it."""
+    """One JSON document on standard output."""
+    sys.stdout.write(json_text(value))
+
+
+def json_text(value: object) -> str:
+    """One JSON document; characters that nobody sees are escaped in it."""
     from wellworn.core.plain import to_plain
 
-    sys.stdout.write(visible_json(json.dumps(to_plain(value), ensure_ascii=False, indent=2)) + "\n")
+    return visible_json(json.dumps(to_plain(value), ensure_ascii=False, indent=2)) + "\n"
 
 
 def plain(value: str, style: str = "") -> Text:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wellworn.cli import options, render
+from wellworn.cli.answer import Answering
 from wellworn.cli.edge import INTERRUPTED
 from wellworn.cli.options import argument, command, flag, option
 from wellworn.cli.target import Target, as_stored
@@ -126,11 +127,16 @@ def serve(
     target.answer(document, *lines)
     sys.stdout.flush()
     _collect_seldom()
+    answering = Answering(target, llm, every_scope=True)
+    answering.start(lambda: memory)
     try:
         uvicorn.Server(config).run(sockets=[listening])
     except KeyboardInterrupt:  # all is closed; threads that wait for a model would hold up the end
+        answering.close()
         sys.stdout.flush()
         os._exit(INTERRUPTED)
+    finally:
+        answering.close()
 
 
 def _bound_memory() -> None:

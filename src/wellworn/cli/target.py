@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wellworn.cli import render
+from wellworn.cli.ask import DEFAULT_DB, memory_file
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import EmbedderMismatch, InvalidInput, NotFound
 from wellworn.core.values import LAYERS, Scope
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DEFAULT_USER = "me"
-DEFAULT_DB = "memory.db"
-FOLDER = ".wellworn"
-"""Where `wellworn connect` keeps a memory, so that nobody commits it by accident."""
 
 
 @dataclass(frozen=True)
@@ -200,9 +198,8 @@ def target_of(values: Mapping[str, str | None], *, as_json: bool = False) -> Tar
     """The target that the values of the shared options name."""
     layers = {layer: value for layer in LAYERS if (value := values[layer]) is not None}
     named = Scope(tenant="default" if (tenant := values["tenant"]) is None else tenant, **layers)
-    connected = os.path.isdir(FOLDER) and not os.path.exists(DEFAULT_DB)  # by `wellworn connect`
     return Target(
-        db=os.path.expanduser(values["db"] or (os.path.join(FOLDER, DEFAULT_DB) if connected else DEFAULT_DB)),
+        db=memory_file(values["db"]),
         names_db=bool(values["db"]),
         embedder=values["embedder"] or "reader",
         scope=named if layers else replace(named, user=DEFAULT_USER),
