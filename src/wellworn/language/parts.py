@@ -63,7 +63,7 @@ def _rows_of(blobs: Mapping[int, bytes], width: int) -> tuple[npt.NDArray[Any], 
     whole = {no: blob for no, blob in blobs.items() if not len(blob) % kind.itemsize}
     rows = np.frombuffer(b"".join(whole.values()), dtype=kind)
     of_text = np.repeat([*whole] or [0], [len(blob) // kind.itemsize for blob in whole.values()] or [0])
-    wrong = ~((rows["begin"] <= rows["end"]) & (rows["scale"] >= 0) & (rows["scale"] <= _LARGEST))
+    wrong = ~((rows["begin"] < rows["end"]) & (rows["scale"] >= 0) & (rows["scale"] <= _LARGEST))
     sound = ~np.isin(of_text, of_text[wrong])
     return rows[sound], of_text[sound]
 
