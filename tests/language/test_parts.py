@@ -28,7 +28,8 @@ TEXTS = [
 
 def unit(count: int, width: int, seed: int = 0) -> Matrix:
     rows = np.random.default_rng(seed).normal(size=(count, width))
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    scaled: Matrix = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return scaled
 
 
 class Reading(HashEmbedder):
