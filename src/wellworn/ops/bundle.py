@@ -10,10 +10,10 @@
 
 Old versions come with added entries only. Turns that are there already are skipped; a different turn at the same
 number is a `TransferError`. How far reflection has come is taken over with a session that is new. Vectors of the
-store's own model are used as they are, others are made anew before anything is written, and so are those of sentences, which
-no export has. Up to `SLICE` rows are
-written in one transaction or not at all, more in several. The learning log follows in a transaction of its own, when its entries have their row numbers: what is in the log already is left as it is, so a
-load that was cut short in between is made whole by another.
+store's own model are used as they are, others are made anew before anything is written. So are those of sentences, which an
+export does not have. Up to `SLICE` rows are written in one transaction or not at all, more in several. The learning log
+follows in a transaction of its own, when its entries have their row numbers: what is in the log already is left as it is, so
+a load that was cut short in between is made whole by another.
 """
 
 from __future__ import annotations
