@@ -161,7 +161,6 @@ def test_a_database_of_an_older_release_gets_the_columns(postgres_server: Server
         with store.transact() as tx:
             for table in ADDED:
                 tx._db.run(f"ALTER TABLE {table} DROP COLUMN parts")
-            tx._db.run("ALTER TABLE index_records ALTER COLUMN vector SET STORAGE EXTERNAL")
             tx._db.run("DELETE FROM versions WHERE no > 1")
     with Memory(url, embedder=Reading(16), background=False) as memory:
         store = memory.engine.store

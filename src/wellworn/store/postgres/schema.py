@@ -79,12 +79,7 @@ CREATE FUNCTION words_of(terms BYTEA) RETURNS TEXT[] LANGUAGE sql IMMUTABLE STRI
   $$ SELECT string_to_array(rtrim(regexp_replace(encode(terms, 'hex'), '(.{16})', '\\1 ', 'g')), ' ') $$;
 """
 
-# Of a long row Postgres moves the largest value elsewhere: that must not be the vector, which is read with every index.
-PARTS = f"{';'.join(sql.PARTS)}; ALTER TABLE index_records ALTER COLUMN vector SET STORAGE MAIN".replace(
-    "BLOB", "BYTEA"
-)
-
-MIGRATIONS = (SCHEMA + KEY + WALL + WORDS, PARTS)
+MIGRATIONS = (SCHEMA + KEY + WALL + WORDS, "; ".join(sql.PARTS).replace("BLOB", "BYTEA"))
 """Never change one that was released; add the next."""
 
 
