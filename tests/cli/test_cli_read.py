@@ -36,7 +36,7 @@ def test_recall_answers_with_one_document(filled: Cli) -> None:
     assert answer["searched"] == 3
     assert texts(answer)[0].startswith("Ada prefers tokio")
     hit = answer["hits"][0]
-    assert set(hit) == {"score", "entry", "explanation", "outdated", "replaced_by"}
+    assert set(hit) == {"score", "entry", "explanation", "outdated", "sentence", "replaced_by"}
     assert set(hit["entry"]) == ENTRY_KEYS
     assert set(hit["explanation"][0]) == {"name", "value", "weight"}
     assert sum(factor["value"] * factor["weight"] for factor in hit["explanation"]) == pytest.approx(hit["score"])

@@ -489,6 +489,30 @@ class StoreContract:
         assert slim(store, "b", since=before) is not None
         assert store.model() != EmbeddingModel(name=OTHER_MODEL.name, width=1)
 
+    def test_vectors_of_sentences_come_and_go_with_the_vector(self, store: Store) -> None:
+        write(store, lambda tx: tx.use_model(MODEL))
+        vector, entries = make_vector("a"), [make_new_entry(id, vector=make_vector("a")) for id in "abc"]
+        (a, b, c) = add(store, *(replace(one, parts=one.entry.id.encode()) for one in entries[:2]), entries[2])
+        assert store.parts([a, b, c, 99]) == {a: b"a", b: b"b"}
+        assert store.parts([]) == {}
+        write(store, lambda tx: tx.put_index([(a, make_index("words"), None), (c, None, vector)], parts={c: b"c\x00"}))
+        assert store.parts([a, b, c]) == {a: b"a", b: b"b", c: b"c\x00"}
+        write(store, lambda tx: tx.put_index([(a, None, vector)]))
+        write(store, lambda tx: tx.update(entry_in(store, "b"), change=None))
+        write(store, lambda tx: tx.update(entry_in(store, "c"), change=None, index=make_index("other"), parts=b"d"))
+        assert store.parts([a, b, c]) == {b: b"b", c: b"d"}
+        write(store, lambda tx: tx.update(entry_in(store, "c"), change=None, index=make_index("words")))
+        assert store.parts([a, b, c]) == {b: b"b"}  # the others were of another text
+        new = make_vector("a", width=OTHER_MODEL.width)
+        rows = [(a, None, new), (b, None, new)]
+        write(store, lambda tx: tx.put_index(rows, model=OTHER_MODEL, parts={a: b"new"}))
+        with store.snapshot() as reader:
+            assert reader.parts([a, b]) == {b: b"b"}  # those that serve
+        write(store, lambda tx: tx.use_model(OTHER_MODEL))
+        assert store.parts([a, b, c]) == {a: b"new"}
+        write(store, lambda tx: tx.remove(HERE, Selection(ids=["a"])))
+        assert store.parts([a, b, c]) == {}
+
     # -- records -------------------------------------------------------------------------------------------------
 
     def test_a_record_comes_back_as_it_was(self, store: Store) -> None:

@@ -195,7 +195,7 @@ def test_a_search_without_an_answer_says_so_and_never_how_it_searched(memory: Me
         }
         await call("memory_remember", text="Ada lives in Oslo.")
         found = await call("memory_search", query="Where does Ada live?")
-        assert set(found["memories"][0]) == {"place", "id", "text", "kind", "date", "speaker", "marks"}
+        assert set(found["memories"][0]) == {"place", "id", "text", "sentence", "kind", "date", "speaker", "marks"}
         reasoned = await call("memory_reason", query="Where does Ada live?")
         assert (reasoned["conclusion"], len(reasoned["path"])) == ("Ada lives in Oslo.", 1)
         assert (found["note"], found["confidence"] > 0.5) == ("", True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -19,6 +19,7 @@ from wellworn.core.clock import to_micros
 from wellworn.core.errors import StoreError
 from wellworn.core.values import Entry, Link, Partition, Turn
 from wellworn.store.port import (
+    NO_PARTS,
     TELLING,
     Delta,
     Edge,
@@ -157,6 +158,10 @@ class Reads:
         rows = self.state.rows
         return {no: (rows[no]["index"], rows[no]["vector"]) for no in nos if no in rows}
 
+    def parts(self, nos: Sequence[int]) -> dict[int, bytes]:
+        rows = self.state.rows
+        return {no: rows[no]["parts"] for no in nos if no in rows and rows[no]["parts"] is not None}
+
     def model(self) -> EmbeddingModel | None:
         return self.state.model
 
@@ -277,7 +282,7 @@ class ReferenceTx(Reads):
             raise StoreError("the id is taken")
         self._check_same(new.entry)
         seq, history = self._seq(new.entry.partition), [*copy.deepcopy(new.history)]
-        row = {"entry": copy.deepcopy(new.entry), "seq": seq, "index_seq": seq, "index": new.index}
+        row = {"entry": copy.deepcopy(new.entry), "seq": seq, "index_seq": seq, "index": new.index, "parts": new.parts}
         self.state.rows[self._number("entry")] = {**row, "vector": new.vector, "new": {}, "history": history}
 
     def update(
@@ -287,6 +292,7 @@ class ReferenceTx(Reads):
         change: str | None,
         index: IndexRecord | None = None,
         vector: Vector | None = None,
+        parts: bytes | None = None,
         before: Entry | None = None,
         history: Sequence[Replaced] | None = None,
     ) -> None:
@@ -302,6 +308,7 @@ class ReferenceTx(Reads):
         row |= {"entry": copy.deepcopy(entry), "seq": self._seq(entry.partition)}
         if index is not None or vector is not None:
             row |= {"index": index or row["index"], "vector": vector, "new": {}, "index_seq": row["seq"]}
+            row["parts"] = parts
 
     def count_use(self, nos: Sequence[int], at: datetime) -> None:
         for no in dict.fromkeys(nos):
@@ -383,7 +390,11 @@ class ReferenceTx(Reads):
         return replace(removed, records=Counter(removed.records) + left)
 
     def put_index(
-        self, rows: Sequence[tuple[int, IndexRecord | None, Vector | None]], *, model: EmbeddingModel | None = None
+        self,
+        rows: Sequence[tuple[int, IndexRecord | None, Vector | None]],
+        *,
+        model: EmbeddingModel | None = None,
+        parts: Mapping[int, bytes] = NO_PARTS,
     ) -> int:
         serves, kept = model in (None, self.state.model), 0
         for no, index, vector in rows:
@@ -394,9 +405,9 @@ class ReferenceTx(Reads):
             self._fits(vector, self.state.model if serves else model)
             row["index"] = index or row["index"]
             if vector is not None and serves:
-                row["vector"] = vector
+                row |= {"vector": vector, "parts": parts.get(no)}
             elif vector is not None and model is not None:
-                row["new"] = {model.key: vector}
+                row["new"] = {model.key: (vector, parts.get(no))}
             if index is not None or serves:
                 row["seq"] = row["index_seq"] = self._seq(row["entry"].partition)
         return kept
@@ -406,7 +417,7 @@ class ReferenceTx(Reads):
             self._seq(partition)
         for row in self.state.rows.values():
             if model != self.state.model:
-                row["vector"] = row["new"].get(model.key)
+                row["vector"], row["parts"] = row["new"].get(model.key, (None, None))
                 row["seq"] = row["index_seq"] = self._seq(row["entry"].partition)
             row["new"] = {}
         self.state.model = model

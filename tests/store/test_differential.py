@@ -64,6 +64,7 @@ class Seen:
 ids, partitions, texts = st.sampled_from(IDS), st.sampled_from(PARTITIONS), st.sampled_from(TEXTS)
 sessions, minutes = st.sampled_from(["monday", "tuesday"]), st.integers(0, 9).map(minutes_later)
 vectors = st.none() | st.builds(make_vector, texts, width=st.sampled_from([4, 4, 4, 6]))
+blobs = st.none() | st.binary(min_size=1, max_size=3)
 indexes = st.builds(make_index, texts, near=st.tuples(st.integers(0, 2), st.integers(0, 2)))
 fields = st.fixed_dictionaries(
     {
@@ -111,13 +112,13 @@ filters = st.builds(
 def steps(draw: st.DrawFn) -> Step:
     """One call inside a transaction, with its name for the report of a failure."""
     partition, id, session, at = draw(partitions), draw(ids), draw(sessions), draw(minutes)
-    index, vector = draw(indexes), draw(vectors)
+    index, vector, parts = draw(indexes), draw(vectors), draw(blobs)
     values: dict[str, Any] = draw(fields)  # fields of Entry
     selection, record, other, no = draw(selections), draw(records), draw(ids), draw(st.sampled_from(NOS))
     number, flag, model = draw(st.integers(0, 3)), draw(st.booleans()), draw(st.sampled_from([MODEL, OTHER_MODEL]))
     link = make_link(id, other, draw(st.sampled_from(TYPES)), automatic=flag, confidence=number / 4)
     wanted = draw(filters)
-    new = make_new_entry(id, index=index, vector=vector, partition=partition, **values)
+    new = replace(make_new_entry(id, index=index, vector=vector, partition=partition, **values), parts=parts)
 
     def update(tx: Any, _: Seen) -> None:
         there = tx.get(None, [id]).get(id)
@@ -125,7 +126,15 @@ def steps(draw: st.DrawFn) -> Step:
             said = new.entry if flag else there
             after = replace(there, **{**values, "text": said.text, "content_hash": said.content_hash})
             before = there if number > 1 else None
-            tx.update(after, change="edited" if number % 2 else None, index=index if flag else None, before=before)
+            how: dict[str, Any] = {"index": index, "parts": parts} if flag else {}
+            tx.update(after, change="edited" if number % 2 else None, before=before, **how)
+
+    def put_index(tx: Any, seen: Seen) -> int:
+        row = seen.no(no)
+        told: int = tx.put_index(
+            [(row, index if flag else None, vector)], model=model, parts={row: parts} if parts is not None else {}
+        )
+        return told
 
     def put(tx: Any, seen: Seen) -> bool:
         rows = tuple(seen.no(place) for place in record.rows)
@@ -143,7 +152,7 @@ def steps(draw: st.DrawFn) -> Step:
         "count_use": lambda tx, seen: tx.count_use([seen.no(no), seen.no(1)], at),
         "remove": lambda tx, _: tx.remove(partition, selection, turns=flag),
         "drop_partition": lambda tx, _: tx.drop_partition(partition) if number == 0 else None,
-        "put_index": lambda tx, seen: tx.put_index([(seen.no(no), index if flag else None, vector)], model=model),
+        "put_index": put_index,
         "use_model": lambda tx, _: tx.use_model(model),
         "add_links": lambda tx, _: tx.add_links([link]),
         "remove_link": lambda tx, _: tx.remove_link(id, other, link.type),
@@ -192,6 +201,7 @@ def picture(store: Any, seen: Seen) -> dict[str, object]:
     return {
         "entries": [(seen.place(no), entry) for no, entry in entries],
         "index": [(seen.place(no), row[0] and row[0].near, row[1] is None) for no, row in store.index_of(nos).items()],
+        "parts": [(seen.place(no), blob) for no, blob in sorted(store.parts(nos).items())],
         "slim": [(delta.seq, [(seen.place(row.no), *row[1:]) for row in delta.rows]) for delta in deltas],
         "removed": [len(delta.removed) for delta in deltas],
         "partitions": (store.partitions(), [head and head.seq for head in heads], store.model()),

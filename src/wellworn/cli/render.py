@@ -115,7 +115,13 @@ def hit_table(
     for place, hit in enumerate(hits):
         lines = [_factor_line(factor) for factor in hit.explanation if explain and factor.contribution]
         mark = _outdated_line(hit, (newer or {}).get(hit.entry.id, ()))
-        rows.append((place, plain(f"{hit.score:.3f}"), Text("\n").join([_entry_cell(hit.entry), *mark, *lines])))
+        rows.append(
+            (
+                place,
+                plain(f"{hit.score:.3f}"),
+                Text("\n").join([_entry_cell(hit.entry, hit.sentence or (0, 0)), *mark, *lines]),
+            )
+        )
     return table(("#", "score", "memory"), rows)
 
 
@@ -181,8 +187,8 @@ def _shown(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def _entry_cell(entry: Entry) -> Text:
-    """The text, then a dim line with what identifies it."""
+def _entry_cell(entry: Entry, sentence: tuple[int, int] = (0, 0)) -> Text:
+    """The text, one sentence of it bold, then a dim line with what identifies it."""
     from rich.text import Text
 
     said = f"{entry.speaker}: " if entry.speaker else ""
@@ -194,7 +200,9 @@ def _entry_cell(entry: Entry) -> Text:
     return Text.assemble(
         (visible(title), "bold"),
         (visible(said), "cyan"),
-        visible(entry.text),
+        visible(entry.text[: sentence[0]]),
+        (visible(entry.text[slice(*sentence)]), "bold"),
+        visible(entry.text[sentence[1] :]),
         "\n",
         (visible(" · ".join(marks)), "dim"),
     )

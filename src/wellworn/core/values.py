@@ -171,6 +171,7 @@ FACTOR_WORDS: dict[str, tuple[str, str]] = {
     "terms": ("same words", "it has your words"),
     "meaning": ("similar meaning, with what was said around it", "its meaning is close"),
     "similarity": ("similar meaning", "its meaning is close"),
+    "sentence": ("a sentence of similar meaning", "a sentence of it is close"),
     "question": ("only asks", ""),
     "speaker": ("said by the person named", "it is about the person you name"),
     "assistant": ("said by an assistant", ""),
@@ -232,6 +233,8 @@ class Hit:
     explanation: tuple[Factor, ...]
     outdated: bool = False
     """It held once, and was replaced before the time that was asked about."""
+    sentence: tuple[int, int] | None = None
+    """Where the sentence that matches best begins and ends in the text; None where the text has one, or nobody knows."""
 
     @property
     def text(self) -> str:
@@ -338,7 +341,9 @@ def _in_short(hit: Hit, width: int = 90) -> str:
     """One line of at most that many characters, without signs that a terminal would obey."""
     entry = hit.entry
     mark = f"(outdated since {entry.valid_to:%Y-%m-%d}) " if hit.outdated else ""
-    line = mark + " ".join((f"{entry.speaker}: " if entry.speaker else "").join(("", entry.text)).split())
+    begin = hit.sentence[0] if hit.sentence is not None and len(entry.text) > width else 0
+    text = f"… {entry.text[begin:]}" if begin else entry.text
+    line = mark + " ".join((f"{entry.speaker}: " if entry.speaker else "").join(("", text)).split())
     line = HIDDEN.sub("\N{REPLACEMENT CHARACTER}", line)
     return line if len(line) <= width else line[: width - 1] + "…"
 

@@ -76,6 +76,7 @@ class ShownMemory(TypedDict):
     place: Annotated[int, Field(description="Its place in this answer, for memory_feedback.")]
     id: str
     text: str
+    sentence: Annotated[str, Field(description="The sentence of it that matches best; empty if it has one.")]
     kind: str
     date: str
     speaker: Annotated[str, Field(description="Who said it; empty if nobody in particular.")]
@@ -483,15 +484,20 @@ def _guarded(function: Callable[P, T], refusal: type[ToolError] | type[ResourceE
 
 
 def _shown(hits: Iterable[Hit]) -> list[ShownMemory]:
-    return [_memory(place, hit.entry, outdated=hit.outdated) for place, hit in enumerate(hits)]
+    return [
+        _memory(place, hit.entry, outdated=hit.outdated, sentence=hit.sentence or (0, 0))
+        for place, hit in enumerate(hits)
+    ]
 
 
-def _memory(place: int, entry: Entry, *, outdated: bool = False) -> ShownMemory:
+def _memory(place: int, entry: Entry, *, outdated: bool = False, sentence: tuple[int, int] = (0, 0)) -> ShownMemory:
     item = fence_item(entry, outdated=outdated)
+    text, one = _cleaned(item.text), _cleaned(item.text[slice(*sentence)])
     return ShownMemory(
         place=place,
         id=entry.id,
-        text=_cleaned(item.text),
+        text=text,
+        sentence=one if one in text else "",  # else it shows a secret that is seen in the whole text only
         kind=item.kind,
         date=item.date,
         speaker=_cleaned(item.speaker or ""),

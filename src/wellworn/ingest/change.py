@@ -60,16 +60,16 @@ class Changer:
             if all(getattr(before, name) == value for name, value in wanted.items()):
                 return before  # nothing to change, so nothing to keep a version of
             after = _edited(before, wanted, self._clock())
-            index = vector = None
+            index = vector = parts = None
             rivals: Rivals = ()
             if _IN_INDEX & wanted.keys():
                 new, rivals = self._compared(after, anew=before.text != after.text)
-                index, vector = new.index, new.vector
+                index, vector, parts = new.index, new.vector, new.parts
             with self._writer.transact() as tx:
                 if tx.one(scope.partitions(), entry_id) != before:
                     continue  # changed by someone else while it was embedded: start again from there
                 _refuse_duplicate(tx, after)
-                tx.update(after, change="edited", index=index, vector=vector)
+                tx.update(after, change="edited", index=index, vector=vector, parts=parts)
                 if after.state == "pruned" != before.state:
                     release(tx, entry_id, after.updated_at, automatic=False)
                 audit(tx, _event(after, "edit", fields=", ".join(sorted(wanted))))
@@ -99,7 +99,7 @@ class Changer:
             for (before, _), new in zip(titles, records, strict=True):
                 if tx.one(scope.partitions(), before.id) != before:
                     raise Conflict(f"entry {before.id!r} was changed meanwhile (read it again)", status=412)
-                tx.update(new.entry, change="edited", index=new.index, vector=new.vector)
+                tx.update(new.entry, change="edited", index=new.index, vector=new.vector, parts=new.parts)
                 audit(tx, _event(new.entry, "edit", fields="title"))
 
     def supersede(

@@ -34,9 +34,10 @@ from wellworn.ingest.replaces import SURE
 from wellworn.ingest.scrub import Scrubber, ScrubberSpec, Scrubbing, choose_scrubbing, scrubbed_json
 from wellworn.ingest.terms import embedding_text, hash_of, record_of, records_of, text_hash
 from wellworn.ingest.validate import CHECKS, MAX_TAGS, Draft, check, of_item
+from wellworn.language.parts import embedded, reader_of
 from wellworn.models.port import Embedder, check_served
 from wellworn.store.events import Event, audit
-from wellworn.store.port import Neighbour, NewEntry, Store, Tx
+from wellworn.store.port import Neighbour, NewEntry, Store, Tx, Vector
 
 BATCH_ENTRIES = 512
 MOST_COMPARED = 64
@@ -67,6 +68,11 @@ class Writer:
         self._embedder = embedder
         self.find_replaced: FindReplaced | None = None
         """Set once search is there; None: nothing is compared with what is stored."""
+
+    @property
+    def reads_sentences(self) -> bool:
+        """Whether what it writes has the vectors of its sentences."""
+        return reader_of(self._embedder) is not None
 
     def under(self, scrubbing: Scrubbing) -> Writer:
         """A writer with another scrubbing, over the same store and caches."""
@@ -135,13 +141,12 @@ class Writer:
 
     def records_of(self, entries: Sequence[Entry]) -> list[NewEntry]:
         """Entries with their index records and vectors, embedded in one batch."""
-        vectors = None
+        vectors: Sequence[Vector | None] = [None] * len(entries)
+        parts: Sequence[bytes | None] = [None] * len(entries)
         if self._embedder is not None:
-            vectors = self._embedder.embed([embedding_text(entry) for entry in entries])
-        return [
-            filled(NewEntry, entry=entry, index=index, vector=None if vectors is None else vectors[number], history=())
-            for number, (entry, index) in enumerate(zip(entries, records_of(entries), strict=True))
-        ]
+            vectors, parts = embedded(self._embedder, [embedding_text(entry) for entry in entries])
+        every = zip(entries, records_of(entries), vectors, parts, strict=True)
+        return [filled(NewEntry, entry=e, index=i, vector=v, parts=p, history=()) for e, i, v, p in every]
 
     def replaced_by(self, records: Sequence[NewEntry]) -> list[Rivals]:
         """For each record the stored entries that it may replace. Reads only; `replace_older` writes it down."""
@@ -233,7 +238,7 @@ def _strengthen(tx: Tx, same: Entry, record: NewEntry, now: datetime) -> None:
     if stronger.tags == same.tags:
         tx.update(stronger, change=change)
     else:  # tags are words that can be found, so the index is new; the vector is of the same text
-        tx.update(stronger, change=change, index=record_of(stronger), vector=record.vector)
+        tx.update(stronger, change=change, index=record_of(stronger), vector=record.vector, parts=record.parts)
 
 
 def strengthened(entry: Entry, again: Entry, now: datetime) -> Entry:

@@ -185,10 +185,22 @@ def embedding_text(entry: Entry) -> str:
     Of what a task taught, the task it is for and the title: it is looked for with the words of a task, and calls with
     their arguments would drown these.
     """
+    return "".join(_embedded(entry))
+
+
+def _embedded(entry: Entry) -> tuple[str, str, str]:
+    """What is embedded for an entry: what stands before its words, these (its text, or how that begins), and what follows."""
     if entry.title and entry.text.startswith(TASK_LEAD) and TASK_END in entry.text:
-        return f"{entry.text.partition(TASK_END)[0]}”. {entry.title}"
-    text = f"{entry.title}. {entry.text}" if entry.title else entry.text
-    return f"{entry.speaker}: {text}" if entry.speaker else text
+        return "", entry.text.partition(TASK_END)[0], f"”. {entry.title}"
+    title = f"{entry.title}. " if entry.title else ""
+    return f"{entry.speaker}: {title}" if entry.speaker else title, entry.text, ""
+
+
+def place_in_text(entry: Entry, begin: int, end: int) -> tuple[int, int] | None:
+    """Where a stretch of the embedded text is in the entry's own; None where it is not in it, or all of it."""
+    before, own, _ = _embedded(entry)
+    begin, end = max(0, begin - len(before)), min(len(own), end - len(before))
+    return (begin, end) if 0 < end - begin < len(entry.text) else None
 
 
 _NAME = regex(r"(?<![^\W_])[^\W_]+(?:[-'’][^\W_]+)*")

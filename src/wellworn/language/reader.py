@@ -26,7 +26,7 @@ from wellworn.core.locks import fork_lock
 from wellworn.core.wellformed import well_formed
 from wellworn.language.sentences import in_other_script, sentences
 from wellworn.language.wordpiece import WordPiece
-from wellworn.models.port import Matrix, unit_rows
+from wellworn.models.port import Matrix, ReadText, unit_rows
 
 NAME = "reader:9e679d45"
 WIDTH = 384
@@ -43,17 +43,6 @@ _DECIMALS = 5
 _EPSILON = np.float32(1e-12)
 _loading = fork_lock()
 Array = npt.NDArray[Any]
-
-
-class ReadText(NamedTuple):
-    """What the reader makes of one text."""
-
-    vector: Matrix
-    """Of the whole text, of length one; zeros where there is nothing to read, or only another script than Latin."""
-    spans: list[tuple[int, int]]
-    """Where each sentence begins and ends in the text."""
-    parts: Matrix
-    """A vector of length one for each sentence."""
 
 
 class _Window(NamedTuple):
@@ -86,7 +75,7 @@ class Reader:
         return self.read([text])[0].vector
 
     def read(self, texts: Sequence[str]) -> list[ReadText]:
-        """The vector of each text and of its sentences."""
+        """The vector of each text and of its sentences; zeros and none where there is only another script than Latin."""
         return self._model().read([text if text.isascii() else well_formed(text) for text in texts])
 
     def asks(self, vector: Matrix) -> Matrix:

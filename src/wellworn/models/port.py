@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,25 @@ class Embedder(Protocol):
 
     def embed_query(self, text: str) -> Matrix:
         """One unit vector for a question, shape (width,)."""
+
+
+class ReadText(NamedTuple):
+    """What an embedder that reads sentences makes of one text."""
+
+    vector: Matrix
+    """Of the whole text, of length one; zeros where there is nothing to read."""
+    spans: list[tuple[int, int]]
+    """Where each sentence begins and ends in the text."""
+    parts: Matrix
+    """A vector of length one for each sentence."""
+
+
+@runtime_checkable
+class ReadsSentences(Protocol):
+    """What an embedder may do besides: read the vectors of a text's sentences in the same pass."""
+
+    def read(self, texts: Sequence[str]) -> Sequence[ReadText]:
+        """The vector of each text, as `embed` gives it, and those of its sentences."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,15 +10,16 @@
 
 Old versions come with added entries only. Turns that are there already are skipped; a different turn at the same
 number is a `TransferError`. How far reflection has come is taken over with a session that is new. Vectors of the
-store's own model are used as they are, others are made anew before anything is written. Up to `SLICE` rows are
-written in one transaction or not at all, more in several. The learning log follows in a transaction of its own, when its entries have their row numbers: what is in the log already is left as it is, so a
-load that was cut short in between is made whole by another.
+store's own model are used as they are, others are made anew before anything is written. So are those of sentences, which an
+export does not have. Up to `SLICE` rows are written in one transaction or not at all, more in several. The learning log
+follows in a transaction of its own, when its entries have their row numbers: what is in the log already is left as it is, so
+a load that was cut short in between is made whole by another.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from itertools import islice
@@ -26,10 +27,11 @@ from itertools import islice
 from wellworn.core.clock import NewId
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import TransferError
-from wellworn.core.values import Entry, Link, Partition, Progress, Scope, unwatched
+from wellworn.core.values import Entry, Link, Partition, Progress, Scope, altered, unwatched
 from wellworn.ingest.remember import Writer, scrubbed_entry
 from wellworn.ingest.scrub import Scrubber, Scrubbing
-from wellworn.ingest.terms import record_of
+from wellworn.ingest.terms import embedding_text, record_of
+from wellworn.language.parts import has_several
 from wellworn.ops.lines import OutcomeLine, RecallLine, TenantLine, TurnLine, admit_log, settled
 from wellworn.store.events import Event, audit
 from wellworn.store.port import EmbeddingModel, NewEntry, Replaced, SessionHead, Store, Tx, Vector
@@ -80,6 +82,8 @@ class Bundle:
     entries: list[Entry] = field(default_factory=list)
     vectors: dict[str, Vector] = field(default_factory=dict)
     """By entry id; made by `model`."""
+    parts: Mapping[str, bytes] | None = None
+    """The vectors of sentences by entry id, if a store gave them: an export has none."""
     links: list[Link] = field(default_factory=list)
     turns: list[TurnLine] = field(default_factory=list)
     sessions: list[SessionHead] = field(default_factory=list)
@@ -298,17 +302,22 @@ def _with_free_ids(bundle: Bundle, there: dict[str, Entry], new_id: NewId | None
 def _records(
     entries: Sequence[Entry], bundle: Bundle, store: Store, writer: Writer, progress: Progress
 ) -> dict[str, NewEntry]:
-    """Index records for all of them, and vectors: the bundle's where they fit, else made in batches."""
+    """Index records for all of them, and vectors: the bundle's where they fit, else made in batches.
+
+    Where texts have several sentences and the embedder reads these, they are read for them; the vector stays the bundle's.
+    """
     vectors = bundle.vectors if bundle.model is not None and bundle.model == store.model() else {}
+    parts = bundle.parts or {}
+    reads = writer.reads_sentences and bundle.parts is None
     records = {
-        entry.id: NewEntry(entry=entry, index=record_of(entry), vector=vectors[entry.id])
+        entry.id: NewEntry(entry=entry, index=record_of(entry), vector=vectors[entry.id], parts=parts.get(entry.id))
         for entry in entries
-        if entry.id in vectors
+        if entry.id in vectors and not (reads and has_several(embedding_text(entry)))
     }
     rest = [entry for entry in entries if entry.id not in records]
     for start in range(0, len(rest), BATCH):
         for record in writer.records_of(rest[start : start + BATCH]):
-            records[record.entry.id] = record
+            records[record.entry.id] = altered(record, vector=vectors.get(record.entry.id, record.vector))
         progress(len(records), len(bundle.entries) + 1)
     return records
 

@@ -30,6 +30,7 @@ from wellworn.core.values import JOB_STATES, LINK_TYPES, Entry, Link, Partition,
 from wellworn.core.wellformed import counted
 from wellworn.ingest.terms import embedding_text, record_of
 from wellworn.jobs.queue import JOB, job_from, job_problem, put_job, readable_jobs
+from wellworn.language.parts import embedded, has_several, reader_of, unpacked
 from wellworn.learning.records import learning_problem
 from wellworn.models.port import Embedder
 from wellworn.ops.files import DAMAGED, free_name, scratch, take_place
@@ -178,6 +179,10 @@ class _Examination:
                 stored = self._store.index_of([no for no, _ in page])
                 for no, entry in page:
                     self._entry(entry, *stored.get(no, (None, None)))
+                for _, entry in _unreadable_parts(self._store, page, self._model):
+                    self._add(
+                        "vector", entry.id, "the vectors of its sentences are damaged", repairable=self._can_embed
+                    )
                 for _, entry in _misplaced(embedder, page, stored, every):
                     self._add("vector", entry.id, "its vector is not the one its text gives", repairable=True)
                 self._checked["entries"] += len(page)
@@ -362,6 +367,14 @@ def _misplaced(embedder: Embedder | None, page: _Page, stored: _Stored, every: i
     ]
 
 
+def _unreadable_parts(store: Store, page: _Page, model: EmbeddingModel | None) -> _Page:
+    """Entries that have vectors of sentences which cannot be read."""
+    if model is None:
+        return []
+    parts = store.parts([no for no, _ in page])
+    return [(no, entry) for no, entry in page if no in parts and not unpacked(parts[no], model.width)[0]]
+
+
 # -- repair ------------------------------------------------------------------------------------------------------
 
 
@@ -376,11 +389,18 @@ def _rebuild(store: Store, embedder: Embedder | None, partition: Partition, page
     """Counts, hashes, index records and vectors of entries that nobody changes meanwhile."""
     stored, model = store.index_of([no for no, _ in page]), store.model()
     vectors: dict[int, Vector] = {}
+    parts: dict[int, bytes] = {}
     if embedder is not None and _can_embed(store, embedder):
         lacking = [(no, entry) for no, entry in page if _vector_problem(stored.get(no, (None, None))[1], model)]
         lacking += _misplaced(embedder, page, stored, 1 if embedder.name.startswith(_QUICK) else PAGE)
-        made = embedder.embed([embedding_text(entry) for _, entry in lacking])  # outside any transaction
+        lacking += _unreadable_parts(store, page, model)
+        if reader_of(embedder) is not None:  # those that an import or another embedder left without
+            there = store.parts([no for no, _ in page])
+            lacking += [(no, entry) for no, entry in page if no not in there and has_several(embedding_text(entry))]
+        lacking = [*dict(lacking).items()]
+        made, of_each = embedded(embedder, [embedding_text(entry) for _, entry in lacking])  # outside any transaction
         vectors = {no: vector for (no, _), vector in zip(lacking, made, strict=True)}
+        parts = {no: blob for (no, _), blob in zip(lacking, of_each, strict=True) if blob is not None}
     indexes = {no: record_of(entry) for no, entry in page if _index_problem(entry, stored.get(no, (None, None))[0])}
     wrong = [(no, entry) for no, entry in page if no in vectors or no in indexes or settled(entry) != entry]
     if not wrong:
@@ -393,7 +413,7 @@ def _rebuild(store: Store, embedder: Embedder | None, partition: Partition, page
             if right != entry and not _would_repeat(tx, right):
                 tx.update(right, change=None)
         made_anew = [(no, indexes.get(no), vectors.get(no)) for no, _ in current if no in indexes or no in vectors]
-        tx.put_index(made_anew)
+        tx.put_index(made_anew, parts=parts)
 
 
 def _would_repeat(tx: Tx, entry: Entry) -> bool:

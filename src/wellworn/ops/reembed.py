@@ -13,8 +13,9 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import EmbedderMismatch, InvalidInput
 from wellworn.core.values import Entry, Progress, unwatched
 from wellworn.ingest.terms import embedding_text
+from wellworn.language.parts import embedded
 from wellworn.language.reader import Reader
-from wellworn.models.port import Embedder, Matrix
+from wellworn.models.port import Embedder
 from wellworn.store.events import Event, audit
 from wellworn.store.port import EmbeddingModel, Selection, Store, Tx, Vector
 
@@ -94,14 +95,15 @@ def _fill(store: Store, embedder: Embedder, model: EmbeddingModel, before: int, 
     lacking = Selection(without_vector_of=model)
     total = store.counts(store.partitions())["entries"]
     for page in store.pages(None, lacking, size=BATCH):
-        vectors = embedder.embed([embedding_text(entry) for _, entry in page])
+        vectors, parts = embedded(embedder, [embedding_text(entry) for _, entry in page])
+        of_no = {no: blob for (no, _), blob in zip(page, parts, strict=True) if blob is not None}
         with store.transact() as tx:
-            done += tx.put_index(_still_true(tx, page, vectors), model=model)
+            done += tx.put_index(_still_true(tx, page, vectors), model=model, parts=of_no)
         progress(min(before + done, total), total)
     return done
 
 
-def _still_true(tx: Tx, page: Sequence[tuple[int, Entry]], vectors: Matrix) -> list[tuple[int, None, Vector]]:
+def _still_true(tx: Tx, page: Sequence[tuple[int, Entry]], vectors: Sequence[Vector]) -> list[tuple[int, None, Vector]]:
     """The vectors of entries whose words have not changed since they were read; the others get theirs next time."""
     now = tx.get(None, [entry.id for _, entry in page])
     return [

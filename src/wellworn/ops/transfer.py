@@ -122,6 +122,7 @@ def load_from(
     *,
     relearn: Callable[[str], None],
     scope: Scope | None,
+    parts: Mapping[str, bytes] | None = None,
     progress: Progress = unwatched,
 ) -> Loaded:
     """Read an export into the store: a file, or a folder of Markdown. The learning log that came with it is learned
@@ -130,7 +131,7 @@ def load_from(
         raise TransferError(f"there is no {path} to load")
     if path.is_dir():
         return load_folder(store, writer, path, scope=scope, progress=progress)
-    bundle = read_file(path)
+    bundle = replace(read_file(path), parts=parts)
     loaded = admit(bundle, store, writer, scope=scope, progress=progress)
     learned = {recall.partition.tenant for recall in bundle.recalls} | {one.tenant for one in bundle.tenants}
     for tenant in sorted(learned if scope is None else learned & {scope.tenant}):
@@ -193,7 +194,9 @@ def move(
                 "changed since they were copied, or it is another memory; move into a store that is empty"
             )
         path = Path(folder) / "source.jsonl"
-        loaded: Loaded = load_from(target, writer, path, relearn=relearn, scope=None, progress=part(2))
+        loaded: Loaded = load_from(
+            target, writer, path, relearn=relearn, scope=None, parts=_parts_of(source), progress=part(2)
+        )
         copied = _copy_records(source, target)
         missing = {*wanted} - {*exported(target, Path(folder) / "target.jsonl", 3, True)}
     if missing:
@@ -203,6 +206,15 @@ def move(
         )
     sha256 = hashlib.sha256(b"".join(wanted)).hexdigest()
     return Moved(**vars(loaded), records=copied, lines=len(wanted), sha256=sha256)
+
+
+def _parts_of(store: Store) -> dict[str, bytes]:
+    """The vectors of sentences by entry id: an export leaves them out."""
+    found: dict[str, bytes] = {}
+    for page in store.pages(None):
+        parts = store.parts([no for no, _ in page])
+        found.update((entry.id, parts[no]) for no, entry in page if no in parts)
+    return found
 
 
 def _copy_records(source: Store, target: Store) -> int:

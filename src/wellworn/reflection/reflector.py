@@ -330,7 +330,7 @@ def _write_merged(tx: Tx, record: NewEntry, old: Entry, now: datetime) -> str:
         success_count=old.success_count,
         failure_count=old.failure_count,
     )
-    tx.update(counted, change="merged", index=record.index, vector=record.vector)
+    tx.update(counted, change="merged", index=record.index, vector=record.vector, parts=record.parts)
     audit(tx, Event(at=now, tenant=old.tenant, action="merge", entry_id=old.id))
     return old.id
 

@@ -24,6 +24,7 @@ from wellworn.search.partition import FETCHED_ROWS, NEAR_ROWS, WORDED_ROWS
 from wellworn.search.profiles import Profile
 from wellworn.search.ram import EntryCache
 from wellworn.search.score import Ranked, View, dated, factors, none_of
+from wellworn.search.sentences import Sentences
 from wellworn.store.port import TELLING, Edge, Store
 
 Check = Callable[[], None]
@@ -45,6 +46,8 @@ class Bounds(NamedTuple):
     """Rows that the recall may return; None: all that are not dead."""
     moment: datetime
     candidates: int
+    sentences: Sentences
+    """Those of the candidates; read when a factor needs them."""
     reader: bool
     """Whether the vectors are the bundled reader's."""
     learns: bool
@@ -177,6 +180,7 @@ def view_of(bounds: Bounds, query: str, vector: Vector | None, check: Check | No
         meaning=blended,
         similarity=similarity,
         vector=vector,
+        sentences=bounds.sentences.of(vector),
         reference=min(to_micros(bounds.moment), newest),
         by_reader=by_reader,
         asks_past=past,

@@ -10,6 +10,7 @@ import copy
 import logging
 import time
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import field
 from datetime import datetime
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,9 +25,10 @@ from wellworn.core.errors import EmbeddingFailed, InvalidInput
 from wellworn.core.locks import deadline, take_time
 from wellworn.core.values import KINDS, Cost, Entry, Hit, Partition, Recall, Scope, altered, filled
 from wellworn.ingest.scrub import NO_SCRUBBING, Scrubbing
-from wellworn.ingest.terms import read_question
+from wellworn.ingest.terms import place_in_text, read_question
 from wellworn.ingest.utterance import asks_assistant, asks_for_all, plainly
 from wellworn.ingest.validate import checked_k, checked_query
+from wellworn.language.parts import reader_of
 from wellworn.language.reader import NAME as BUNDLED
 from wellworn.language.sentences import in_other_script
 from wellworn.learning.learner import Learner, Serving
@@ -51,6 +53,7 @@ from wellworn.search.score import (
     none_of,
     reasons_of,
 )
+from wellworn.search.sentences import Sentences
 from wellworn.search.together import read_together
 from wellworn.search.truth import moment_asked, settle, weighed
 from wellworn.store.port import Store
@@ -92,6 +95,7 @@ class _Ask:
 
     query: str
     vector: Vector | None
+    sentences: Sentences = field(default_factory=Sentences)
     k: int
     filters: Filters
     home: Partition | None = None
@@ -164,6 +168,7 @@ class Searcher:
         self._embedder = embedder
         self.bundled = embedder is not None and embedder.name == BUNDLED
         """Whether the store has the bundled vectors."""
+        self._read_parts = None if reader_of(embedder) is None else store.parts
         self._profile = profile
         self._clock = aware(clock)
         self._new_id = new_id
@@ -199,9 +204,7 @@ class Searcher:
             asked, now = plainly(query), self.ram.now(scope.partitions())
             embed = partial(self._embed_if_it_works, asked)
             vector = embed() if until is None else until.wait_for(embed)
-            ask = _Ask(
-                query=asked, vector=vector, k=k, filters=filters, home=home, recall_id=recall_id, moment=now.moment
-            )
+            ask = self._with_vector(asked, vector, k, filters, home=home, recall_id=recall_id, moment=now.moment)
             embedded = int(vector is not None)
             with self.ram.bank(scope.partitions(), now) as (bank, partitions):
                 found = self._found(ask, bank, partitions, refine)
@@ -251,7 +254,7 @@ class Searcher:
         return _Found(
             nos=nos,
             seqs=seqs,
-            reasons=reasons_of(ranked),
+            reasons=reasons_of(ranked, ask.sentences.best(nos)),
             searched=searched,
             confidence=sure,
             logged=self._logged(ask, ranked, seen, bank, now),
@@ -340,6 +343,7 @@ class Searcher:
             eligible=reduce(np.logical_and, masks) if masks else None,
             moment=moment,
             candidates=max(self._profile.candidates, 2 * ask.k),
+            sentences=ask.sentences,
             reader=self.bundled,
             learns=self._learner is not None,
         )
@@ -454,11 +458,13 @@ class Searcher:
         """The rows as entries, each with the reasons for its place; rows just removed are left out."""
         entries = self.ram.entries.read(nos, seqs)
         hits: list[dict[str, Any]] = []
-        for no, (score, parts) in zip(nos, reasons, strict=True):
+        for no, (score, parts, place) in zip(nos, reasons, strict=True):
             if no in entries:
                 entry = entries[no]
                 outdated = entry.valid_to is not None and entry.valid_to <= moment
-                hits.append({"entry": entry, "score": score, "explanation": parts, "outdated": outdated})
+                sentence = None if place is None else place_in_text(entry, *place)
+                about = {"explanation": parts, "outdated": outdated, "sentence": sentence}
+                hits.append({"entry": entry, "score": score, **about})
         return filled_each(Hit, hits)
 
     # -- side roads ----------------------------------------------------------------------------------------------
@@ -508,7 +514,7 @@ class Searcher:
         home = scope.home()
         query = plainly(self.scrubbed(query, home))
         vector, recall_id = self._embed(query), self._new_id()
-        ask = _Ask(query=query, vector=vector, k=k, filters=NO_FILTERS, home=home, recall_id=recall_id)
+        ask = self._with_vector(query, vector, k, NO_FILTERS, home=home, recall_id=recall_id)
         with self.ram.bank(scope.partitions()) as (bank, partitions):
             now = self._clock()
             ranked, _, seen, _ = self._rank(ask, bank, partitions, now)
@@ -521,7 +527,11 @@ class Searcher:
     def _ask(self, query: str, partition: Partition | None, k: int, filters: Filters = NO_FILTERS) -> _Ask:
         """A question outside the log."""
         query = self.scrubbed(query, partition)
-        return _Ask(query=query, vector=self._embed_if_it_works(query), k=k, filters=filters)
+        return self._with_vector(query, self._embed_if_it_works(query), k, filters)
+
+    def _with_vector(self, query: str, vector: Vector | None, k: int, filters: Filters, **about: Any) -> _Ask:
+        sentences = Sentences(self._read_parts, vector)
+        return _Ask(query=query, vector=vector, sentences=sentences, k=k, filters=filters, **about)
 
     def _embed(self, query: str) -> Vector | None:
         if self._embedder is None:

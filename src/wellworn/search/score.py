@@ -18,17 +18,17 @@ from wellworn.core.lazy import cached_property
 from wellworn.core.values import Factor, filled
 from wellworn.ingest.dates import NamedDate
 from wellworn.ingest.terms import Question, Trait
+from wellworn.language.parts import Span
 from wellworn.learning.past import SHARED, PersonPast
 from wellworn.search.arms import LazyMeaning, Lexical, Scores
 from wellworn.search.bank import Bank, Mask, Rows, Vector
 from wellworn.search.partition import NONE
 from wellworn.search.profiles import PROFILES, Profile
+from wellworn.search.sentences import Best, Sentences
 
 Column = npt.NDArray[np.floating]
 Values = npt.NDArray[np.float64]
 Spans = npt.NDArray[np.datetime64]
-Reasons = tuple[float, tuple[Factor, ...]]
-"""A score with its factors."""
 
 MICROS_PER_DAY = 86_400_000_000
 USUAL_CONFIDENCE = 0.8
@@ -81,6 +81,22 @@ class Ranked:
         return filled(Ranked, rows=self.rows, names=[*self.names, name], weights=weights, values=grown)
 
 
+Reasons = tuple[float, tuple[Factor, ...], Span | None]
+"""A score with its factors, and where the best sentence is in what was embedded."""
+
+
+def reasons_of(ranked: Ranked, best: Sequence[Best] | None = None) -> list[Reasons]:
+    """Of each row its score, and every factor of it."""
+    found = []
+    every = zip(ranked.values.tolist(), ranked.weights.tolist(), best or [None] * len(ranked.rows), strict=True)
+    for values, weights, one in every:
+        of = zip(ranked.names, values, weights, strict=True)
+        told = [{"name": name, "value": value, "weight": weight} for name, value, weight in of if weight]
+        parts = filled_each(Factor, told)
+        found.append((sum([part.value * part.weight for part in parts]), tuple(parts), one and one[1]))
+    return found
+
+
 class View(NamedTuple):
     """What factors and features are computed from: one query over a bank, with its candidates."""
 
@@ -94,6 +110,7 @@ class View(NamedTuple):
     similarity: Scores | LazyMeaning
     vector: Vector | None
     """The query's, when there is an embedder."""
+    sentences: Sentences
     reference: int
     """The moment that recency counts back from, in microseconds."""
     by_reader: bool = False
@@ -138,6 +155,13 @@ def _weights(view: View, names: Sequence[str]) -> Values:
         of_kind[2] = of_kind[0]
     weights: Values = of_kind[talks[rows]]
     return weights
+
+
+def _sentence(view: View) -> Column:
+    """The cosine of the sentence that is nearest to the question; where a text is one sentence, its own."""
+    of_text = np.asarray(view.similarity[view.rows], dtype=np.float64)
+    best = view.sentences.best(view.bank.named(view.rows)[0])
+    return np.array([near if one is None else one[0] for one, near in zip(best, of_text.tolist(), strict=True)])
 
 
 def _past(view: View) -> Column:
@@ -223,6 +247,7 @@ FACTORS: dict[str, Callable[[View], Column | Mask]] = {
     "terms": lambda view: view.lexical.score[view.rows],  # the lexical arm with its neighbourhood
     "meaning": lambda view: view.meaning[view.rows],  # the vector arm with its neighbourhood
     "similarity": lambda view: view.similarity[view.rows],  # plain cosine
+    "sentence": _sentence,  # that of the best sentence
     "question": lambda view: view.bank.has_trait(Trait.QUESTION, view.rows),  # short: asking is not knowing
     "speaker": _speaker,
     "assistant": _of_assistant,
@@ -370,17 +395,6 @@ def _session(view: View, base: Values) -> Column:
     best = np.full(len(thread), -np.inf)
     np.maximum.at(best, place, base)
     return np.where(thread == NONE, base, best[place]) - top
-
-
-def reasons_of(ranked: Ranked) -> list[Reasons]:
-    """Of each row its score, and every factor of it."""
-    found = []
-    for values, weights in zip(ranked.values.tolist(), ranked.weights.tolist(), strict=True):
-        of = zip(ranked.names, values, weights, strict=True)
-        told = [{"name": name, "value": value, "weight": weight} for name, value, weight in of if weight]
-        parts = filled_each(Factor, told)
-        found.append((sum([part.value * part.weight for part in parts]), tuple(parts)))
-    return found
 
 
 def none_of(profile: Profile) -> Ranked:

@@ -15,10 +15,11 @@ A backend implements the abstract methods; the others are shortcuts that every b
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import NamedTuple
 
 from wellworn.core.errors import NotFound
@@ -46,6 +47,7 @@ Edge = tuple[int, int, str, float, bool]
 """Source row, target row, type, confidence, whether it was drawn by hand."""
 TELLING = ("contradicts", "supersedes", "derived_from")
 """Types of links that tell what became of an entry, or of what it was made."""
+NO_PARTS: Mapping[int, bytes] = MappingProxyType({})
 _EVERY = Selection()
 
 
@@ -184,6 +186,10 @@ class StoreReader(ABC):
         return {no: vector for no, (_, vector) in self.index_of(nos).items() if vector is not None}
 
     @abstractmethod
+    def parts(self, nos: Sequence[int]) -> dict[int, bytes]:
+        """The vectors of sentences by row number, as they were given; rows that have none or are gone are left out."""
+
+    @abstractmethod
     def model(self) -> EmbeddingModel | None:
         """The model whose vectors are served."""
 
@@ -265,6 +271,7 @@ class Tx(StoreReader):
         change: str | None,
         index: IndexRecord | None = None,
         vector: Vector | None = None,
+        parts: bytes | None = None,
         before: Entry | None = None,
         history: Sequence[Replaced] | None = None,
     ) -> None:
@@ -273,7 +280,8 @@ class Tx(StoreReader):
         `change` names the change and keeps the entry as it stood (`Replaced`); None keeps nothing (mere counters).
         `before` is the entry as this transaction has read it, if it has: only what differs is written then.
         `history` takes the place of its older states.
-        `index` and `vector` are given when the text changed; every vector of the old text goes then, given or not.
+        `index`, `vector` and the `parts` of that are given when the text changed; every vector of the old text goes then,
+        given or not.
         """
 
     @abstractmethod
@@ -301,10 +309,15 @@ class Tx(StoreReader):
 
     @abstractmethod
     def put_index(
-        self, rows: Sequence[tuple[int, IndexRecord | None, Vector | None]], *, model: EmbeddingModel | None = None
+        self,
+        rows: Sequence[tuple[int, IndexRecord | None, Vector | None]],
+        *,
+        model: EmbeddingModel | None = None,
+        parts: Mapping[int, bytes] = NO_PARTS,
     ) -> int:
         """Index records and vectors by row number; None leaves what is there. Vectors are of `model`, which may be one
-        that does not serve yet. Rows that are gone are skipped; returns how many were not."""
+        that does not serve yet; each comes with its `parts`, or has none. Rows that are gone are skipped; returns how many
+        were not."""
 
     @abstractmethod
     def use_model(self, model: EmbeddingModel) -> None:

@@ -45,6 +45,8 @@ class NewEntry:
     entry: Entry
     index: IndexRecord
     vector: Vector | None
+    parts: bytes | None = None
+    """The vectors of its sentences, see `language.parts`."""
     history: Sequence[Replaced] = ()
     """Its older states, oldest first, when it comes from another store."""
 

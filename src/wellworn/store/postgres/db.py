@@ -38,8 +38,8 @@ WITH e AS (
   INSERT INTO entries (partition, seq, index_seq, {", ".join(convert.ENTRY_COLUMNS)})
   VALUES ({", ".join("?" * (len(convert.ENTRY_COLUMNS) + 3))}) RETURNING no, partition
 ), i AS (
-  INSERT INTO index_records (entry, partition, near_a, near_b, length, chars, traits, speaker, terms, counts, vector)
-  SELECT no, partition, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM e
+  INSERT INTO index_records (entry, partition, near_a, near_b, length, chars, traits, speaker, terms, counts, vector, parts)
+  SELECT no, partition, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM e
 ), t AS (
   INSERT INTO entry_tags SELECT e.partition, w.tag, e.no FROM e, unnest(?::text[]) AS w (tag)
 )
@@ -55,6 +55,7 @@ _INDEX = dict.fromkeys(("entry", "partition", "near_a", "near_b", "length", "cha
     "terms": "bytea",
     "counts": "bytea",
     "vector": "vector",
+    "parts": "bytea",
 }
 _TAGS = {"partition": "int8", "tag": "text", "entry": "int8"}
 _ADD_LINKS = """
@@ -190,7 +191,8 @@ class PostgresDb(psycopg.Connection[Row]):
 
     def add_entry(self, partition_no: int, seq: int, new: NewEntry) -> int:
         row = self.sealer.seal_columns(convert.entry_row(new.entry), convert.SEALED)
-        index, tags = (*convert.index_row(new.index, None)[:-1], self.vector(new.vector)), new.entry.tags
+        index = (*convert.index_row(new.index, None)[:-1], self.vector(new.vector), new.parts)
+        tags = new.entry.tags
         if not self._numbers:
             ((no,),) = self.ask(_ADD_ENTRY, (partition_no, seq, seq, *row, *index, tags))
             return int(no)

@@ -340,6 +340,12 @@ class SqlReader(StoreReader):
             no: np.frombuffer(blob, dtype="<f4") for blob, no in rows if isinstance(blob, bytes) and not len(blob) % 4
         }
 
+    def parts(self, nos: Sequence[int]) -> dict[int, bytes]:
+        values: list[Any] = []
+        with self._reading() as db:
+            rows = db.ask(f"SELECT parts, entry FROM index_records WHERE entry {db.among(nos, values)}", values)
+        return {no: blob for blob, no in rows if isinstance(blob, bytes)}
+
     def model(self) -> EmbeddingModel | None:
         with self._reading() as db:
             rows = db.ask("SELECT name, width FROM models WHERE current")

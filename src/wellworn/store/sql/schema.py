@@ -134,6 +134,13 @@ CREATE TABLE record_entries (
 CREATE INDEX record_entries_by_entry ON record_entries (entry);
 """
 
+PARTS = (
+    # The vectors of the sentences of a text, see `language.parts`. NULL: it has one sentence, or nobody read them.
+    "ALTER TABLE index_records ADD COLUMN parts BLOB",
+    "ALTER TABLE new_vectors ADD COLUMN parts BLOB",
+)
+"""What later releases added, for new stores as for old ones."""
+
 APPEND_ONLY = {
     "records_keep_their_rows BEFORE DELETE": "OLD.kind IN ('event', 'call')",
     "records_keep_their_words BEFORE UPDATE": "OLD.kind IN ('event', 'call', 'outcome') OR (OLD.kind = 'recall' AND NEW.body <> '{}')",

@@ -6,7 +6,7 @@ Names are turned into numbers once in a transaction; the partition's count is ra
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Any
@@ -17,6 +17,7 @@ from wellworn.core.values import Entry, Link, Partition, Turn, filled
 from wellworn.store.convert import ENTRY_COLUMNS, SEALED_COLUMNS, entry_row, index_row, snapshot_of, update_of
 from wellworn.store.damage import Damage
 from wellworn.store.port import (
+    NO_PARTS,
     TELLING,
     EmbeddingModel,
     IndexRecord,
@@ -45,9 +46,10 @@ ON CONFLICT (entry) DO UPDATE SET near_a = excluded.near_a, near_b = excluded.ne
   chars = excluded.chars, traits = excluded.traits, speaker = excluded.speaker, terms = excluded.terms,
   counts = excluded.counts
 """
-_PUT_VECTOR = "UPDATE index_records SET vector = ? WHERE entry = ?"
+_PUT_VECTOR = "UPDATE index_records SET vector = ?, parts = ? WHERE entry = ?"
 _PUT_NEW_VECTOR = """
-INSERT INTO new_vectors VALUES (?, ?, ?) ON CONFLICT (entry) DO UPDATE SET model = excluded.model, vector = excluded.vector
+INSERT INTO new_vectors (entry, model, vector, parts) VALUES (?, ?, ?, ?)
+ON CONFLICT (entry) DO UPDATE SET model = excluded.model, vector = excluded.vector, parts = excluded.parts
 """
 _INSERT_LINK = """
 INSERT INTO links VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (source, target, type) DO UPDATE SET automatic = 0,
@@ -269,6 +271,7 @@ class SqlTx(SqlReader, Tx):
         change: str | None,
         index: IndexRecord | None = None,
         vector: Vector | None = None,
+        parts: bytes | None = None,
         before: Entry | None = None,
         history: Sequence[Replaced] | None = None,
     ) -> None:
@@ -300,7 +303,7 @@ class SqlTx(SqlReader, Tx):
         if index is not None:
             db.run(_PUT_INDEX, (*index_row(index, None)[:-1], no))
         if index is not None or vector is not None:  # an old vector would be one of another text
-            db.run(_PUT_VECTOR, (db.vector(vector), no))
+            db.run(_PUT_VECTOR, (db.vector(vector), parts, no))
             db.run("DELETE FROM new_vectors WHERE entry = ?", (no,))
 
     def _keep_replaced(self, no: int, replaced: Replaced) -> None:
@@ -442,7 +445,11 @@ class SqlTx(SqlReader, Tx):
         _check_fit(vector, model)
 
     def put_index(
-        self, rows: Sequence[tuple[int, IndexRecord | None, Vector | None]], *, model: EmbeddingModel | None = None
+        self,
+        rows: Sequence[tuple[int, IndexRecord | None, Vector | None]],
+        *,
+        model: EmbeddingModel | None = None,
+        parts: Mapping[int, bytes] = NO_PARTS,
     ) -> int:
         db, values = self._db, list[Any]()
         serves = model is None or model == self.model()
@@ -456,10 +463,10 @@ class SqlTx(SqlReader, Tx):
                 db.run(_PUT_INDEX, (*index_row(index, None)[:-1], no))
             if vector is not None and not serves and model is not None:
                 _check_fit(vector, model)
-                db.run(_PUT_NEW_VECTOR, (no, model_no, db.vector(vector)))
+                db.run(_PUT_NEW_VECTOR, (no, model_no, db.vector(vector), parts.get(no)))
             elif vector is not None:
                 self._check_width(vector)
-                db.run(_PUT_VECTOR, (db.vector(vector), no))
+                db.run(_PUT_VECTOR, (db.vector(vector), parts.get(no), no))
             if index is not None or serves:
                 seq = self._seq(places[no])
                 db.run("UPDATE entries SET seq = ?, index_seq = ? WHERE no = ?", (seq, seq, no))
@@ -474,7 +481,7 @@ class SqlTx(SqlReader, Tx):
         db, model_no = self._db, self._model_no(model)
         if self.model() != model:
             db.run(
-                "UPDATE index_records SET vector = (SELECT vector FROM new_vectors v "
+                "UPDATE index_records SET (vector, parts) = (SELECT vector, parts FROM new_vectors v "
                 "WHERE v.entry = index_records.entry AND v.model = ?)",
                 (model_no,),
             )

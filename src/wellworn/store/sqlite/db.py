@@ -34,7 +34,10 @@ def _insert(table: str, columns: tuple[str, ...], rows: int = 1) -> str:
 _INSERT_ENTRY = _insert("entries", ("partition", "seq", "index_seq", *convert.ENTRY_COLUMNS))
 _INSERT_INDEX = _insert(
     "index_records",
-    ("entry", "partition", "near_a", "near_b", "length", "chars", "traits", "speaker", "terms", "counts", "vector"),
+    (
+        *("entry", "partition", "near_a", "near_b", "length", "chars", "traits", "speaker"),
+        *("terms", "counts", "vector", "parts"),
+    ),
 )
 _dumps = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -107,7 +110,7 @@ class SqliteWords(_Driver):
     def add_entry(self, partition_no: int, seq: int, new: NewEntry) -> int:
         no = self.execute(_INSERT_ENTRY, (partition_no, seq, seq, *convert.entry_row(new.entry))).lastrowid
         assert no is not None  # noqa: S101  an INSERT always has one
-        self.execute(_INSERT_INDEX, (no, partition_no, *convert.index_row(new.index, new.vector)))
+        self.execute(_INSERT_INDEX, (no, partition_no, *convert.index_row(new.index, new.vector), new.parts))
         self.many("INSERT INTO entry_tags VALUES (?, ?, ?)", [(partition_no, tag, no) for tag in new.entry.tags])
         return no
 

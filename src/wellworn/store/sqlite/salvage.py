@@ -91,6 +91,9 @@ def _copy_rows(source: Path, new: sqlite3.Connection, secret: bytes | None) -> d
         old.text_factory = lambda value: value.decode("utf-8", "replace")
         for table in TABLES:
             columns = [name for _, name, *_ in new.execute(f"PRAGMA table_info({table})")]
+            with suppress(*BROKEN):  # a file of an earlier release has fewer
+                there = {name for _, name, *_ in old.execute(f"PRAGMA table_info({table})")}
+                columns = [name for name in columns if name in there] or columns
             marks = ", ".join("?" * len(columns))
             reader = _Reader(old, table, columns)
             for row in reader.rows():

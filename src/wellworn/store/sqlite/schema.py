@@ -14,8 +14,8 @@ APPLICATION_ID = 0x77656C6C  # "well": tells a wellworn file from any other SQLi
 FORMER_ID = 0x7265636C  # "recl": files of recollect 0.1, the former name
 FORMER_SCHEMA = 6
 FORMER = -1
-VERSION = 3
-"""Of the schema. A later release adds a step from each number that was released."""
+FIRST, VERSION = 3, 4
+"""Of the schema: the first that was released, and that of today. A later release adds a step from each number in between."""
 
 _TRIGGER = """
 CREATE TRIGGER {} ON records WHEN {}
@@ -40,6 +40,8 @@ def migrate(connection: sqlite3.Connection) -> None:
             for statement in SCHEMA:
                 connection.execute(statement)
         if found != VERSION:
+            for statement in sql.PARTS:
+                connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {VERSION}")
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")
@@ -72,7 +74,7 @@ def version_of(connection: sqlite3.Connection) -> int:
     if tables and application != APPLICATION_ID:
         found = StoreCorrupt if ours == 2 else OtherFile
         raise found("this SQLite file was not made by wellworn; give another path")
-    if version not in (0, VERSION):
+    if version and not FIRST <= version <= VERSION:
         raise OtherFile(f"the file has schema {version}, this wellworn knows {VERSION}; upgrade wellworn")
     return int(version)
 
