@@ -178,13 +178,12 @@ def _looked_at(
     order = np.argsort([-base.get(row, 0.0) for row in rows])[:NEAREST].tolist()
     age = np.maximum(view.reference - view.bank.at[view.rows], 0) / 86_400e6
     columns = [np.asarray(find(view), dtype=np.float64) for find in FACTORS.values()]
-    former_like = _former(view)
     return Asked(
         room=told.name,
         set=told.set,
         kind=kind,
         text=text,
-        factors=np.stack([*columns, former_like, np.array([base.get(row, 0.0) for row in rows])], 1).astype(np.float32),
+        factors=np.stack([*columns, [base.get(row, 0.0) for row in rows]], 1).astype(np.float32),
         right=is_right,
         former=np.isin(places, [*former]),
         sessions=in_sessions,
@@ -194,15 +193,7 @@ def _looked_at(
     )
 
 
-NAMES = [*FACTORS, "former", "base"]
-
-
-def _former(view: View) -> np.ndarray:
-    """`older` for a question about the past: what was replaced is what it asks for."""
-    past = view.asks_past
-    if past >= 0.999:
-        return np.zeros(len(view.rows))
-    return np.asarray(FACTORS["older"](view)) / (1 - past) * past
+NAMES = [*FACTORS, "base"]
 
 
 # -- fitting -----------------------------------------------------------------------------------------------------------

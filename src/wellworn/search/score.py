@@ -61,8 +61,15 @@ class Ranked:
 
     def part(self, name: str) -> Values:
         """What a factor adds to each score; nothing where there is no such factor."""
-        place = self.names.index(name) if name in self.names else None
-        return np.zeros(len(self.rows)) if place is None else self.values[:, place] * self.weights[:, place]
+        return (
+            self.values_of(name) * self.weights[:, self.names.index(name)]
+            if name in self.names
+            else self.values_of(name)
+        )
+
+    def values_of(self, name: str) -> Values:
+        """A factor without its weight; 0 where there is no such factor."""
+        return self.values[:, self.names.index(name)] if name in self.names else np.zeros(len(self.rows))
 
     def take(self, places: Sequence[int] | Rows) -> Ranked:
         order = np.asarray(places, dtype=np.intp)

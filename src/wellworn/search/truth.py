@@ -25,6 +25,7 @@ from wellworn.search.bank import Bank
 from wellworn.search.context import SearchContext
 from wellworn.search.partition import NONE, SUPERSEDED
 from wellworn.search.score import Ranked
+from wellworn.search.together import NAME as TOGETHER
 
 LEADS, RELEVANT = 0.8, 0.1
 """What replaced a candidate takes over its place if the replaced one has the first share of the best score, or itself the
@@ -37,6 +38,8 @@ IN_PART = -1.0
 NOTED = 1.0
 """The share of its score that an entry gains which a model wrote down when it read a session: it says in plain words what is
 said there among other things."""
+ANSWERS_LESS = 4.0
+"""By how much of a logit less the newer one may answer the question, where the reader has read both together with it."""
 ONLY_OLD = 3
 """Words of a question that only the older of two has: then the newer is not put above it on a mere suspicion."""
 ANOTHERS, NOT_SO = 0.75, 0.5
@@ -150,8 +153,10 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
         found = [pair for new, pair in last.items() if new not in replaced]
     pairs = sorted({where for pair in found for where in pair[:2]})
     entries = context.read(ranked.rows[pairs]) if pairs else {}
-    unlifted = scores - ranked.part("holds")
+    unlifted, answers = scores - ranked.part("holds"), ranked.values_of(TOGETHER)
     for upper, lower, share in found:
+        if answers[upper] < answers[lower] - ANSWERS_LESS:  # the newer one is of something else
+            continue
         near = share * scores[lower] <= unlifted[upper] and scores[upper] < scores[lower] - lift[upper]
         old, new = ranked.rows[[lower, upper]].tolist()
         if not near or _asks_for(context, old, new) or len(_only_first(context, old, new, _asked(context))) >= ONLY_OLD:

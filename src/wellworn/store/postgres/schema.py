@@ -126,7 +126,7 @@ CREATE POLICY wall ON versions FOR SELECT USING (TRUE);
     + "ALTER TABLE records ENABLE TRIGGER USER;\n"
 )
 
-MIGRATIONS = (SCHEMA + KEY + WALL + WORDS, BOTH_ENDS, "; ".join(sql.PARTS).replace("BLOB", "BYTEA"))
+MIGRATIONS = (SCHEMA + KEY + WALL + WORDS, "; ".join(sql.PARTS).replace("BLOB", "BYTEA"), BOTH_ENDS)
 """Never change one that was released; add the next."""
 
 
