@@ -67,6 +67,8 @@ reference: $(READY) ## write docs/reference.md from the code
 reader: ## train the reader and pack it (BASE=FILE; needs an accelerator and PyTorch)
 	@PYTHONPATH=src:. $(PYTHON) -m training.train training/out $(BASE) training/out/trained --steps 3600 --rate 6e-5
 	@PYTHONPATH=src:. $(PYTHON) -m training.pack training/out/trained
+	@PYTHONPATH=src:. $(PYTHON) -m training.answers training/out training/out/answers
+	@PYTHONPATH=src:. $(PYTHON) -m training.pack training/out/answers --answers
 
 docs: $(READY) ## write the reference and run every code block of the documentation
 	@$(BIN)/python docs/build_reference.py

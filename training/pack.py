@@ -11,6 +11,7 @@ import argparse
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -36,6 +37,19 @@ TEXTS = [
     "def parse(raw): raises ValueError for ids of fewer than 9 digits",
     "日本語の文です。",
 ]
+
+READ = [
+    (
+        "had the braces off in March, Dr Okonkwo did it, cant stop smiling. can you write her a thank you card",
+        "user",
+        90,
+    ),
+    ("Dear Dr Okonkwo, thank you for two years of patience.", "assistant", 90),
+    ("my sister starts with Dr Lund next week, hers are the invisible ones", "user", 10),
+    ("Unser Hund heißt Bruno und mag keine Karotten.", "note", 400),
+]
+"""Texts, who says them, and how many days ago."""
+QUESTIONS = ["who did my teeth?", "what does Bruno not eat?", "what is the rent?"]
 
 
 def packed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -123,6 +137,20 @@ def graph() -> onnx.ModelProto:
     return helper.make_model(whole, opset_imports=opsets, ir_version=9)
 
 
+def record(**what: Any) -> None:
+    """Write down what the shipped files give, for a test."""
+    known = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() else {}
+    RECORDED.write_text(json.dumps(known | what) + "\n", encoding="utf-8")
+
+
+def recorded_answers() -> list[dict[str, Any]]:
+    contenders = [answers.Contender(text, voice, days, 0) for text, voice, days in READ]
+    return [
+        {"question": question, "logits": [round(float(one), 2) for one in answers.scores(question, contenders)]}
+        for question in QUESTIONS
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Pack a trained reader into the package.")
     parser.add_argument("out", type=Path, help="where `train` wrote it, or `answers` with --answers")
@@ -130,6 +158,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.answers:
         save_file(packed_answers(load_file(given.out / "answers.safetensors")), answers.WEIGHTS)
+        record(read=READ, answers=recorded_answers())
         print(f"{answers.WEIGHTS.stat().st_size:,} bytes")
         return
     save_file(packed(joined(given.out)), reader.WEIGHTS)
@@ -137,7 +166,7 @@ def main() -> None:
     digest = hashlib.sha256(reader.WEIGHTS.read_bytes()).hexdigest()
     readings = reader.Reader().read(TEXTS)
     vectors = [[round(float(one), 4) for one in reading.vector] for reading in readings]
-    RECORDED.write_text(json.dumps({"sha256": digest, "texts": TEXTS, "vectors": vectors}) + "\n", encoding="utf-8")
+    record(sha256=digest, texts=TEXTS, vectors=vectors)
     print(f"{reader.WEIGHTS.stat().st_size:,} bytes, sha256 {digest}")
     if not reader.NAME.endswith(digest[:8]):
         print(f"set NAME in {reader.__file__} to 'reader:{digest[:8]}'")

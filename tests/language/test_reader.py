@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wellworn.language import reader
+from wellworn.language import answers, reader
 from wellworn.language.sentences import in_other_script, sentences
 
 RECORDED = json.loads((Path(__file__).parents[2] / "training" / "recorded.json").read_text(encoding="utf-8"))
@@ -22,6 +22,30 @@ def test_the_shipped_file_gives_the_recorded_vectors() -> None:
     assert reader.NAME.endswith(digest[:8])
     found = reader.Reader().embed(RECORDED["texts"])
     assert np.abs(found - np.array(RECORDED["vectors"])).max() < 0.02
+
+
+def test_the_shipped_additions_give_the_recorded_logits() -> None:
+    contenders = [answers.Contender(text, voice, days, 0) for text, voice, days in RECORDED["read"]]
+    for one in RECORDED["answers"]:
+        assert np.abs(answers.scores(one["question"], contenders) - np.array(one["logits"])).max() < 0.2
+
+
+def test_a_text_that_answers_is_likelier_than_one_that_does_not_and_alone_as_among_others() -> None:
+    right = answers.Contender("we moved to Hull in May, the flat is tiny but cheap", "user", 30, 0)
+    wrong = answers.Contender("can you shorten the second paragraph please", "user", 30, 0)
+    alone = answers.scores("which town do I live in?", [right])[0]
+    both = answers.scores("which town do I live in?", [wrong, right])
+    assert both[1] > both[0]
+    assert abs(both[1] - alone) < 0.1
+    assert answers.scores("which town do I live in?", [answers.Contender("", "user", 0, 0)]).shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "best", "read"),
+    [([5, 5, 5], 1, (0, 15)), ([30, 30, 30], 1, (30, 90)), ([90, 10], 0, (0, 64)), ([10, 60], 1, (10, 70))],
+)
+def test_a_text_is_read_around_its_best_sentence(lengths: list[int], best: int, read: tuple[int, int]) -> None:
+    assert answers.around(lengths, best, 64) == read
 
 
 def test_a_text_has_a_vector_for_each_of_its_sentences() -> None:

@@ -39,8 +39,8 @@ class Contender(NamedTuple):
     """Who says it: one of `VOICES`."""
     days: float
     """How long ago."""
-    sentence: int
-    """The number of the sentence around which it is read."""
+    begin: int
+    """Where in the text the sentence begins around which it is read."""
 
 
 def scores(question: str, candidates: Sequence[Contender]) -> Matrix:
@@ -109,10 +109,12 @@ class _Model:
 
     def _read(self, one: Contender) -> list[int]:
         """The tokens around the candidate's sentence."""
-        several = [self._trunk.pieces.ids(one.text[begin:end]) for begin, end in sentences(one.text)]
-        if not several:
+        spans = sentences(one.text)
+        if not spans:
             return []
-        begin, end = around([len(some) for some in several], one.sentence, MOST_READ)
+        several = [self._trunk.pieces.ids(one.text[begin:end]) for begin, end in spans]
+        best = sum(begin <= one.begin for begin, _ in spans[1:])
+        begin, end = around([len(some) for some in several], best, MOST_READ)
         return [token for some in several for token in some][begin:end]
 
     def _judged(self, rows: Sequence[list[int]], candidates: Sequence[Contender], begin: int) -> Matrix:

@@ -13,12 +13,12 @@ import numpy as np
 
 from wellworn.core.errors import EmbeddingFailed
 from wellworn.core.values import Entry
-from wellworn.ingest.terms import Trait
+from wellworn.ingest.terms import Trait, place_in_text
 from wellworn.language.answers import Contender, scores
-from wellworn.language.reader import bundled
-from wellworn.language.sentences import in_other_script, sentences
+from wellworn.language.sentences import in_other_script
 from wellworn.search.context import SearchContext
 from wellworn.search.score import MICROS_PER_DAY, Ranked
+from wellworn.search.sentences import Best
 
 NAME = "answers"
 LEAST = -4.0
@@ -41,11 +41,11 @@ def read_together(ranked: Ranked, context: SearchContext) -> Together:
     if not context.view.by_reader or not len(places) or talks.all() or (talks[ranked.rows[places]] == _PEOPLE).any():
         return Together(ranked, None)
     entries, rows = context.read(ranked.rows[places]), ranked.rows[places].tolist()
+    nearest = context.view.sentences.best(context.bank.named(ranked.rows[places])[0])
     assistant = context.bank.has_trait(Trait.ASSISTANT, ranked.rows[places]).tolist()
     days = (np.maximum(context.view.reference - context.bank.at[rows], 0) / MICROS_PER_DAY).tolist()
-    asked = bundled().gist([context.query])[0]
     there = [number for number, row in enumerate(rows) if row in entries and not in_other_script(entries[row].text)]
-    several = [_candidate(entries[rows[one]], assistant[one], days[one], asked) for one in there]
+    several = [_contender(entries[rows[one]], assistant[one], days[one], nearest[one]) for one in there]
     if not several:
         return Together(ranked, None)
     try:
@@ -58,8 +58,7 @@ def read_together(ranked: Ranked, context: SearchContext) -> Together:
     return Together(ranked.with_factor(NAME, values - LEAST, profile.answers), float(np.logaddexp.reduce(logits)))
 
 
-def _candidate(entry: Entry, assistant: bool, days: float, asked: np.ndarray) -> Contender:
+def _contender(entry: Entry, assistant: bool, days: float, nearest: Best) -> Contender:
     voice = "note" if entry.kind != "episode" else "assistant" if assistant else "user"
-    parts = [entry.text[begin:end] for begin, end in sentences(entry.text)]
-    nearest = int(np.argmax(bundled().gist(parts) @ asked)) if len(parts) > 1 else 0
-    return Contender(entry.text, voice, days, nearest)
+    place = None if nearest is None else place_in_text(entry, *nearest[1])
+    return Contender(entry.text, voice, days, 0 if place is None else place[0])
