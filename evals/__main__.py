@@ -18,6 +18,7 @@ from evals import documents as documents_eval
 from evals import extraction as extraction_eval
 from evals import hops as hops_eval
 from evals import judge as judge_eval
+from evals import languages as languages_eval
 from evals import learn as learn_eval
 from evals import life as life_eval
 from evals import over as over_eval
@@ -204,6 +205,12 @@ def chats(
 ) -> None:
     """Chats as people type them: is the turn found that answers, and what holds now first?"""
     _print(chats_eval.run(part, embedder=embedder, read=read), json)
+
+
+@app.command()
+def languages(embedder: Embedder = "reader", json: Json = False) -> None:
+    """Six languages beside English: is a message found by a question in its own language, and in another?"""
+    _print(languages_eval.run(embedder=embedder), json)
 
 
 @app.command()

@@ -176,7 +176,7 @@ class Bank:
         return self._stating[asks_assistant]
 
     def talks(self) -> npt.NDArray[np.int8]:
-        """For each row 0 in a chat with an assistant, 1 in a talk among people, else 2."""
+        """For each row 0 in a chat of one person, 1 in a talk among people, else 2."""
         if self._talks is None:
             self._talks = joined([one.answer("talks", partial(_talks, one)) for one, _ in self.filled])
         return self._talks
@@ -213,15 +213,15 @@ def _stating(partition: PartitionIndex, asks_assistant: bool) -> Mask:
 
 
 def _talks(partition: PartitionIndex) -> npt.NDArray[np.int8]:
-    """0 for what is said in a thread with an assistant, 1 in one of several people, 2 for the rest."""
+    """0 for turns of one person, with an assistant or alone; 1 for those of a talk among several people; 2 for the rest."""
     told = partition.thread != NONE
-    replies = (partition.traits & np.uint8(Trait.ASSISTANT)) != 0
+    replies, turns = ((partition.traits & np.uint8(trait)) != 0 for trait in (Trait.ASSISTANT, Trait.TURN))
     pairs = np.unique(np.stack([partition.thread[told], partition.speaker[told]]), axis=1)
     threads, speakers = np.unique(pairs[0], return_counts=True)
-    chats = np.unique(partition.thread[told & replies])
-    found = np.full(len(partition.thread), 2, dtype=np.int8)
+    chats = told & np.isin(partition.thread, partition.thread[told & replies])
+    found = np.where(told & turns, np.int8(0), np.int8(2))
     found[told & np.isin(partition.thread, threads[speakers > 1])] = 1
-    found[told & np.isin(partition.thread, chats)] = 0
+    found[chats] = 0
     return found
 
 
