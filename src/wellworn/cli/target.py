@@ -92,6 +92,14 @@ class Target:
         memory = as_stored(
             self.embedder, lambda name: Memory.open(self.db, embedder=name, background=background, **settings)
         )
+        if memory.engine.renews:
+            from wellworn.ops.reembed import renewed
+
+            done, total = renewed(memory.engine.store)
+            self.say(
+                f"The vectors of this memory are being renewed: {done:,} of {total:,}. Until then it is searched by words "
+                "alone; `wellworn admin reembed` does it now."
+            )
         return memory if whole else memory.for_scope(self.scope)
 
     def open_store(self, *, new: bool = False) -> Store:
