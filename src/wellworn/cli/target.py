@@ -92,6 +92,11 @@ class Target:
         memory = as_stored(
             self.embedder, lambda name: Memory.open(self.db, embedder=name, background=background, **settings)
         )
+        self.tell_renewal(memory)
+        return memory if whole else memory.for_scope(self.scope)
+
+    def tell_renewal(self, memory: Memory) -> None:
+        """Say how far the vectors of an older release are renewed, where that goes on."""
         if memory.engine.renews:
             from wellworn.ops.reembed import renewed
 
@@ -100,7 +105,6 @@ class Target:
                 f"The vectors of this memory are being renewed: {done:,} of {total:,}. Until then it is searched by words "
                 "alone; `wellworn admin reembed` does it now."
             )
-        return memory if whole else memory.for_scope(self.scope)
 
     def open_store(self, *, new: bool = False) -> Store:
         """Open the store alone: it may be of any embedder."""
