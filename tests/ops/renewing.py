@@ -43,7 +43,8 @@ def make_old(location: str, *, entries: int = 600, former: Former | None = None,
 def watched(before: Callable[[int], object]) -> Callable[[], int]:
     """From now on call this ahead of each batch that is embedded, with the number of texts before; what comes says how many
     there were."""
-    embed: Embed = reembed.embedded
+    module = vars(reembed)
+    embed: Embed = module["embedded"]
     count = 0
 
     def watching(embedder: Embedder, texts: Sequence[str]) -> Any:
@@ -52,7 +53,7 @@ def watched(before: Callable[[int], object]) -> Callable[[], int]:
         count += len(texts)
         return embed(embedder, texts)
 
-    reembed.embedded = watching  # type: ignore[assignment]
+    module["embedded"] = watching
     return lambda: count
 
 

@@ -21,6 +21,7 @@ from wellworn.cli.program import command_word, program
 from wellworn.core.clock import system_clock
 from wellworn.core.errors import MissingExtra
 from wellworn.core.values import Job
+from wellworn.language.parts import embedded
 from wellworn.language.reader import NAME, WIDTH, bundled
 from wellworn.ops import reembed
 from wellworn.ops.reembed import RENEWAL, model_of
@@ -58,7 +59,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def count(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """How many texts were embedded anew."""
-    monkeypatch.setattr(reembed, "embedded", reembed.embedded)
+    monkeypatch.setattr(reembed, "embedded", embedded)
     return watched(lambda before: None)
 
 
