@@ -177,6 +177,41 @@ def child(target: Callable[..., None], *args: Any) -> Iterator[tuple[Any, Any]]:
         listening.close()
 
 
+def test_a_role_of_a_tenant_searches_by_words_until_the_owner_has_renewed_all(
+    postgres_server: Server, small_parts: None
+) -> None:
+    url = postgres_server.url()
+    make_old(url, entries=20)
+    schema = url.rpartition("=")[2]
+    roles = {scope.tenant: f"{schema}_{scope.tenant}" for scope in (ADA, EVE)}
+    for tenant, role in {**roles, "nobody's": f"{schema}_nobody"}.items():
+        postgres_server.say(f"CREATE ROLE {role} LOGIN")
+        postgres_server.say(f"GRANT USAGE ON SCHEMA {schema} TO {role}")
+        postgres_server.say(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}")
+        postgres_server.say(f"INSERT INTO {schema}.tenant_roles VALUES ('{role}', $${tenant}$$)")
+    with ExitStack() as stack:
+
+        def opened(role: str) -> Memory:
+            as_role = url.replace("postgres@", f"{role}@")
+            return stack.enter_context(Memory(as_role, background=False, reflection=ReflectionSettings()))
+
+        mine, eves = opened(roles["acme"]), opened(roles["other"])  # of the first this is a large store
+        opened(f"{schema}_nobody")
+        owner = stack.enter_context(Memory(url, background=False))
+        for _ in range(2):
+            mine.jobs.run(scope=ADA)
+            mine.remember("The canoe is in the shed.", scope=ADA)
+            eves.remember("The hive is full.", scope=EVE)
+            assert (route(mine), owner.engine.store.model()) == ("words", OLD)
+            assert eves.recall("bees in Ghent", scope=EVE).route == "words"
+            run_part(owner)
+        assert lacking(owner) > 0
+        owner.admin.reembed()
+        assert [route(one) for one in (mine, owner)] == ["hybrid", "hybrid"]
+        assert eves.recall("bees in Ghent", scope=EVE).route == "hybrid"
+        check_renewed(owner)
+
+
 @pytest.mark.parametrize("place", ["file", "postgres"], indirect=True)
 def test_of_two_processes_only_one_has_a_part_and_both_serve_the_result(place: tuple[str, dict[str, Any]]) -> None:
     location, _ = place

@@ -241,8 +241,8 @@ class Queue:
         if goes_on(self.store):
             return
         with self.store.transact() as tx:
-            if not goes_on(tx):
-                put_job(tx, self._new(tx.partitions()[0], kind, OF_STORE, {}, None))
+            if not goes_on(tx) and (partitions := tx.partitions()):
+                put_job(tx, self._new(partitions[0], kind, OF_STORE, {}, None))
 
     def claim(
         self,

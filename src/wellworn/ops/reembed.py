@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from wellworn.core.clock import Clock, system_clock
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import InvalidInput
+from wellworn.core.errors import InvalidInput, StoreError
 from wellworn.core.values import Entry, Job, Progress, unwatched
 from wellworn.ingest.terms import embedding_text
 from wellworn.jobs.queue import Queue, job_of_store
@@ -43,7 +43,7 @@ def model_of(embedder: Embedder) -> EmbeddingModel:
 
 def adopt_model(store: Store, embedder: Embedder | None, *, clock: Clock = system_clock) -> bool:
     """Make the embedder the store's if it has none yet, or if the store is small and of a former bundled model; False if such
-    a store is large, see `Renewal`. One that does not fit is an `EmbedderMismatch`."""
+    a store is large or cannot be changed now, see `Renewal`. One that does not fit is an `EmbedderMismatch`."""
     if embedder is None:
         return True
     stored = store.model()
@@ -59,10 +59,13 @@ def adopt_model(store: Store, embedder: Embedder | None, *, clock: Clock = syste
                 stored = given
     if fits(embedder, stored.key):
         return True
-    small = _entries(store) <= RENEWED_AT_ONCE
-    if small:
+    if _entries(store) > RENEWED_AT_ONCE:
+        return False
+    try:
         reembed(store, embedder, clock=clock)
-    return small
+    except StoreError:  # of Postgres: a role of one tenant cannot
+        return False
+    return True
 
 
 class Renewal:
