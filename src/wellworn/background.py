@@ -6,15 +6,17 @@ Loaded when a session is opened or a job is asked for; a program that only remem
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from wellworn.core.errors import NotFound, ScopeError
+from wellworn.core.errors import NotFound, ScopeError, StoreError
 from wellworn.core.values import Partition, Progress
 from wellworn.jobs.queue import Queue, list_jobs
 from wellworn.jobs.worker import Handler, Worker
 from wellworn.models.ledger import Budget, InFlight, Meter, Prices
-from wellworn.models.port import Model
+from wellworn.models.port import READERS, Model
+from wellworn.ops.reembed import RENEWAL, Renewal
 from wellworn.reflection import Reflection, ReflectionSettings
 from wellworn.reflection.reflector import Reflector
 from wellworn.reflection.service import Reflections, Summarizer
@@ -70,6 +72,10 @@ class Background:
             background=on_thread,
         )
         self._worker = Worker(self.queue, self.reflections.handlers, tenants=self._served)
+        self._renewal: Renewal | None = None
+        if engine.embedder is not None and engine.embedder.name.startswith(READERS):
+            self._renewal = Renewal(store, engine.embedder, self.queue, clock)
+            self.handle({RENEWAL: self._renewal.run})
         self._keep_jobs_days = settings.keep_jobs_days
         if settings.idle_minutes is not None:
             self._worker.every(SWEEP_S, lambda: self.reflections.sweep(tenants=self._served()))
@@ -104,6 +110,15 @@ class Background:
         if self._on_thread:
             self._worker.start()
 
+    def renew(self) -> None:
+        """Renew the vectors of the store, which are of a former bundled model."""
+        if self._renewal is None:
+            return
+        with suppress(StoreError):  # it is begun below, too
+            self._renewal.begin(again=True)
+        self._worker.every(SWEEP_S, self._renewal.begin)  # the job goes when somebody forgets what it lies with
+        self.wake()
+
     def wake(self) -> None:
         """Something may be due: see to it on the thread, where there is one."""
         if self._on_thread:
@@ -126,6 +141,8 @@ class Background:
                 )
         self.reflections.sweep(tenants=tenants)
         self.prune(tenants)
+        if self._renewal is not None:
+            self._renewal.begin()
         return self._worker.run_until_empty(tenants=tenants, progress=progress)
 
     def prune(self, tenants: Sequence[str] | None) -> int:

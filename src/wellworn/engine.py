@@ -157,11 +157,12 @@ class Engine:
             from wellworn.ops.files import clean_up
 
             clean_up(self.store)
+            self.renews = False
+            """Whether the vectors were to be renewed when it was opened."""
             if not reembedding and self.embedder is not None:
-                from wellworn.ops.reembed import adopt_model, renew_bundled
+                from wellworn.ops.reembed import adopt_model
 
-                renew_bundled(self.store, self.embedder, clock=clock)
-                adopt_model(self.store, self.embedder)
+                self.renews = not adopt_model(self.store, self.embedder, clock=clock)
             self.scrubbing = choose_scrubbing(scrubber, self.store, clock=self.clock)
             self.learner = Learner(
                 LearningLog(self.store),
@@ -188,6 +189,8 @@ class Engine:
             "on_thread": in_background,
             "tenants": served,
         }
+        if self.renews:
+            self.background.renew()
 
     def _build(self, mode: str) -> None:
         """What works on the store: search, learning, writing, changing, forgetting."""

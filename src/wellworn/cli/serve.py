@@ -99,6 +99,7 @@ def serve(
         return Memory(target.db, embedder=embedder, tenants="all", **models)
 
     memory = as_stored(target.embedder, opened)
+    target.tell_renewal(memory)
     rules = Rules(hosts=dict.fromkeys((*LOOPBACK, host)) if keyless else None, origins=tuple(cors_origin or ()))
     service = MemoryService(
         memory,

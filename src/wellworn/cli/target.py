@@ -92,7 +92,19 @@ class Target:
         memory = as_stored(
             self.embedder, lambda name: Memory.open(self.db, embedder=name, background=background, **settings)
         )
+        self.tell_renewal(memory)
         return memory if whole else memory.for_scope(self.scope)
+
+    def tell_renewal(self, memory: Memory) -> None:
+        """Say how far the vectors of an older release are renewed, where that goes on."""
+        if memory.engine.renews:
+            from wellworn.ops.reembed import renewed
+
+            done, total = renewed(memory.engine.store)
+            self.say(
+                f"The vectors of this memory are being renewed: {done:,} of {total:,}. Until then it is searched by words "
+                "alone; `wellworn admin reembed` does it now."
+            )
 
     def open_store(self, *, new: bool = False) -> Store:
         """Open the store alone: it may be of any embedder."""

@@ -13,7 +13,7 @@ from wellworn.cli.edge import confirm, json_lines, read_stdin
 from wellworn.cli.options import argument, command, flag, option
 from wellworn.cli.target import Target
 from wellworn.core.errors import InvalidInput
-from wellworn.core.values import LearningStatus
+from wellworn.core.values import Job, LearningStatus
 from wellworn.core.wellformed import counted
 
 learning = typer.Typer(no_args_is_help=True, help="What was learned from outcomes: look at it, rebuild it, reset it.")
@@ -103,9 +103,14 @@ def list_jobs(
     """List the tenant's jobs, newest first."""
     with target.open() as memory:
         found = memory.jobs.list(limit=limit, **options.given(state=state))
-    rows = [(job.id, job.kind, job.key, job.state, job.attempts, job.due_at, job.error) for job in found]
+    rows = [(job.id, job.kind, _what(job), job.state, job.attempts, job.due_at, job.error) for job in found]
     shown = render.table(("job", "kind", "what", "state", "tries", "due", "error"), rows)
     target.answer({"jobs": found}, shown, nothing="No jobs.")
+
+
+def _what(job: Job) -> str:
+    """What a job does, and how far it is where it does so part by part."""
+    return f"{job.key}: {job.result['done']:,} of {job.result['total']:,}" if "total" in job.result else job.key
 
 
 @command(jobs, "run", "jobs run --llm ollama:llama3.2")

@@ -35,9 +35,9 @@ from wellworn.ingest.scrub import Scrubber, ScrubberSpec, Scrubbing, choose_scru
 from wellworn.ingest.terms import embedding_text, hash_of, record_of, records_of, text_hash
 from wellworn.ingest.validate import CHECKS, MAX_TAGS, Draft, check, of_item
 from wellworn.language.parts import embedded, reader_of
-from wellworn.models.port import Embedder, check_served
+from wellworn.models.port import Embedder, fits
 from wellworn.store.events import Event, audit
-from wellworn.store.port import Neighbour, NewEntry, Store, Tx, Vector
+from wellworn.store.port import EmbeddingModel, Neighbour, NewEntry, Store, StoreReader, Tx, Vector
 
 BATCH_ENTRIES = 512
 MOST_COMPARED = 64
@@ -73,6 +73,11 @@ class Writer:
     def reads_sentences(self) -> bool:
         """Whether what it writes has the vectors of its sentences."""
         return reader_of(self._embedder) is not None
+
+    def fits(self, reader: StoreReader) -> bool:
+        """Whether vectors that serve are of its embedder."""
+        served = reader.model()
+        return fits(self._embedder, None if served is None else served.key)
 
     def under(self, scrubbing: Scrubbing) -> Writer:
         """A writer with another scrubbing, over the same store and caches."""
@@ -161,10 +166,11 @@ class Writer:
 
     @contextmanager
     def transact(self, *, tenant: str | None = None) -> Iterator[Tx]:
-        """A transaction on a store whose vectors are still this embedder's: it may have been re-embedded meanwhile."""
+        """A transaction on a store whose vectors are still this embedder's, or will be: it may have been re-embedded
+        meanwhile."""
         with self._store.transact(tenant=tenant) as tx:
-            served = tx.model()
-            check_served(self._embedder, None if served is None else served.key)
+            if self._embedder is not None and not self.fits(tx):
+                tx.beside = EmbeddingModel(name=self._embedder.name, width=self._embedder.width)
             yield tx
             self.scrubbing.settle(tx)
 

@@ -16,7 +16,7 @@ from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_count, checked_sco
 from wellworn.integrations import checked_memory, items
 from wellworn.memory import Memory
 from wellworn.models.choose import choose_embedder
-from wellworn.models.port import Embedder, check_served
+from wellworn.models.port import Embedder, fits
 
 try:
     from langchain_core.documents import Document
@@ -174,4 +174,4 @@ def _check_same(embedding: Embeddings, served: Embedder | None) -> None:
     given = choose_embedder(embedding)
     if given is not None and served is None:
         raise InvalidInput("embedding", "this memory goes by words only", "open it with embedder=embedding")
-    check_served(given, None if served is None else (served.name, served.width))
+    fits(given, None if served is None else (served.name, served.width))

@@ -58,6 +58,8 @@ def told(error: BaseException) -> str:
 
 JOB = "job"
 """The kind of record that a job is."""
+OF_STORE = "whole store"
+"""The key of a job that is about the whole store."""
 LEASE_S = 60.0
 MAX_ATTEMPTS = 5
 FIRST_WAIT_S, MOST_WAIT_S = 5.0, 3600.0
@@ -102,6 +104,12 @@ def find_job(reader: StoreReader, partition: Partition, kind: str, key: str) -> 
     """The job of a partition by what it does."""
     record = reader.record(partition, JOB, f"{kind} {key}")
     return None if record is None else job_from(record)
+
+
+def job_of_store(reader: StoreReader, kind: str) -> Job | None:
+    """The latest job of the whole store of a kind."""
+    records = reader.records(RecordFilter(kinds=[JOB], keys=[f"{kind} {OF_STORE}"]))
+    return next(readable_jobs(records), None)
 
 
 def put_job(tx: Tx, job: Job) -> None:
@@ -222,6 +230,20 @@ class Queue:
             updated_at=now,
         )
 
+    def begin(self, kind: str, *, again: bool = False) -> None:
+        """Queue a job of the whole store, if it has none of this kind that goes on, or `again` one that was given up. It
+        lies with the first partition, whose tenant is not served for that."""
+
+        def goes_on(reader: StoreReader) -> bool:
+            job = job_of_store(reader, kind)
+            return job is not None and (job.state in ("queued", "running") or (job.state == "dead" and not again))
+
+        if goes_on(self.store):
+            return
+        with self.store.transact() as tx:
+            if not goes_on(tx) and (partitions := tx.partitions()):
+                put_job(tx, self._new(partitions[0], kind, OF_STORE, {}, None))
+
     def claim(
         self,
         worker: str,
@@ -232,13 +254,13 @@ class Queue:
     ) -> Job | None:
         """The next job that is due, for this worker alone until the lease is over; None when there is none.
 
-        `tenants` says whose jobs; None takes anyone's.
+        `tenants` says whose jobs; None takes anyone's. Those of the whole store anyone takes, when nothing else is due.
 
         A job that has had all its attempts and still runs on a lease that is over took its workers down with it; it
         is given up here.
         """
         now = self._clock()
-        for due in _due(self.store, now, tenants):
+        for due in _due(self.store, now, tenants, kinds):
             back = timedelta(seconds=lease_s)
             if due.lease_until is not None and due.lease_until > now and due.updated_at - now < back:
                 continue  # it runs; the clock has gone back by less than a lease
@@ -315,6 +337,12 @@ class Queue:
         put_job(tx, done)
         return done
 
+    def pause(self, tx: Tx, job: Job, result: Mapping[str, Any]) -> None:
+        """Say that a part of the job is done, in the transaction that writes its effects: the rest is due at once, and has all
+        attempts."""
+        now = self._clock()
+        put_job(tx, _ended(self.held(tx, job), "queued", now, attempts=0, due_at=now, error="", result=dict(result)))
+
     def settle(self, job: Job) -> Job | None:
         """The job after its handler returned, finished here if the handler did not; None when it is gone."""
         return self._end(job, "done", error="", result={})
@@ -373,13 +401,19 @@ class Queue:
         return again
 
 
-def _due(reader: StoreReader, now: datetime, tenants: Sequence[str] | None) -> Iterator[Job]:
+def _due(
+    reader: StoreReader, now: datetime, tenants: Sequence[str] | None, kinds: Sequence[str] | None
+) -> Iterator[Job]:
     """Jobs that wait and are due, and those that run on a lease that is over, the longest due first."""
     wanted = RecordFilter(kinds=[JOB], tenants=tenants, states=["queued", "running"], due_by=now, order="due")
     first = reader.records(replace(wanted, limit=_AT_ONCE))
     yield from readable_jobs(first)
     if len(first) == _AT_ONCE:  # none of those was for this worker
         yield from readable_jobs(reader.records(wanted))
+    if tenants is not None and kinds:
+        yield from readable_jobs(
+            reader.records(replace(wanted, tenants=None, keys=[f"{kind} {OF_STORE}" for kind in kinds]))
+        )
 
 
 def _ended(job: Job, state: JobState, now: datetime, **changes: Any) -> Job:  # any field of Job

@@ -119,10 +119,27 @@ class Model(Protocol):
         """The answer. A model that cannot give one raises `ModelFailed`, and nothing else."""
 
 
-def check_served(embedder: Embedder | None, stored: tuple[str, int] | None) -> None:
-    """Raise `EmbedderMismatch` if the store's vectors (name, width) were made by another embedder."""
+READERS = "reader:"
+"""What the name of the bundled model begins with."""
+_BUNDLED = ("static:", READERS)
+"""The same of all that a release has had."""
+
+
+def renews(embedder: Embedder | None, stored: tuple[str, int] | None) -> bool:
+    """Whether the store's vectors (name, width) are of a former bundled model, and the embedder is the bundled one of today."""
+    if embedder is None or stored is None or stored == (embedder.name, embedder.width):
+        return False
+    return embedder.name.startswith(READERS) and stored[0].startswith(_BUNDLED)
+
+
+def fits(embedder: Embedder | None, stored: tuple[str, int] | None) -> bool:
+    """Whether the store's vectors (name, width) can be compared with the embedder's: not while they wait to be renewed.
+    Those of any other model are an `EmbedderMismatch`."""
+    if renews(embedder, stored):
+        return False
     if embedder is not None and stored is not None and stored != (embedder.name, embedder.width):
         raise EmbedderMismatch(*stored, embedder.name, embedder.width)
+    return True
 
 
 def unit_rows(matrix: npt.ArrayLike, *, width: int | None, name: str, count: int | None = None) -> Matrix:

@@ -270,10 +270,9 @@ def admit(
     admission = _Admission(store, bundle, records, writer.clock())
     work, whole = admission.work(), False
     while not whole:  # others can write between two slices
-        with store.transact() as tx:
+        with writer.transact() as tx:
             admission.tx = tx
             whole = sum(1 for _ in islice(work, SLICE)) < SLICE
-            writer.scrubbing.settle(tx)
     loaded = admission.loaded()
     if others:
         owners = _owners(dict.fromkeys(entry.partition for entry in others))
@@ -306,7 +305,8 @@ def _records(
 
     Where texts have several sentences and the embedder reads these, they are read for them; the vector stays the bundle's.
     """
-    vectors = bundle.vectors if bundle.model is not None and bundle.model == store.model() else {}
+    same = bundle.model is not None and bundle.model == store.model() and writer.fits(store)
+    vectors = bundle.vectors if same else {}
     parts = bundle.parts or {}
     reads = writer.reads_sentences and bundle.parts is None
     records = {

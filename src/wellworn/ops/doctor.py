@@ -32,7 +32,7 @@ from wellworn.ingest.terms import embedding_text, record_of
 from wellworn.jobs.queue import JOB, job_from, job_problem, put_job, readable_jobs
 from wellworn.language.parts import embedded, has_several, reader_of, unpacked
 from wellworn.learning.records import learning_problem
-from wellworn.models.port import Embedder
+from wellworn.models.port import Embedder, renews
 from wellworn.ops.files import DAMAGED, free_name, scratch, take_place
 from wellworn.ops.lines import checked, is_unit_or_zero, settled
 from wellworn.ops.reembed import model_of
@@ -161,7 +161,9 @@ class _Examination:
 
     def _pages(self) -> None:
         self._flaws += self._store.check()
-        self._model = self._store.model()
+        served = self._store.model()
+        self._model = None if served is not None and renews(self._embedder, served.key) else served
+        """None: there is none, or its vectors wait to be renewed."""
         self._can_embed = _can_embed(self._store, self._embedder)
 
     def _entries(self) -> None:

@@ -6,24 +6,26 @@ recall works all the while, a move that was stopped goes on where it was, and no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from wellworn.core.clock import Clock, system_clock
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import EmbedderMismatch, InvalidInput
-from wellworn.core.values import Entry, Progress, unwatched
+from wellworn.core.errors import InvalidInput, StoreError
+from wellworn.core.values import Entry, Job, Progress, unwatched
 from wellworn.ingest.terms import embedding_text
+from wellworn.jobs.queue import Queue, job_of_store
 from wellworn.language.parts import embedded
-from wellworn.language.reader import Reader
-from wellworn.models.port import Embedder
+from wellworn.models.port import Embedder, fits, renews
 from wellworn.store.events import Event, audit
 from wellworn.store.port import EmbeddingModel, Selection, Store, Tx, Vector
 
 BATCH = 256
-FORMER = ("static:", "reader:")
-"""What the names of bundled models begin with."""
 RENEWED_AT_ONCE = 500
 """Entries up to which vectors of a former bundled model are renewed when the store is opened: about five seconds."""
+RENEWAL = "reembed"
+"""The kind of job that renews those of a larger store."""
+PART = 128
+"""Entries between which that job lets others go first, and whoever closes the store."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +41,11 @@ def model_of(embedder: Embedder) -> EmbeddingModel:
     return EmbeddingModel(name=embedder.name, width=embedder.width)
 
 
-def adopt_model(store: Store, embedder: Embedder | None) -> None:
-    """Make the embedder the store's if it has none yet; one that does not fit is an `EmbedderMismatch`."""
+def adopt_model(store: Store, embedder: Embedder | None, *, clock: Clock = system_clock) -> bool:
+    """Make the embedder the store's if it has none yet, or if the store is small and of a former bundled model; False if such
+    a store is large or cannot be changed now, see `Renewal`. One that does not fit is an `EmbedderMismatch`."""
     if embedder is None:
-        return
+        return True
     stored = store.model()
     choose = getattr(getattr(embedder, "inner", embedder), "choose", None)
     if choose is not None:  # a list of embedders, perhaps behind a cache
@@ -54,19 +57,63 @@ def adopt_model(store: Store, embedder: Embedder | None) -> None:
             if stored is None:
                 tx.use_model(given)
                 stored = given
-    if stored != given:
-        raise EmbedderMismatch(stored.name, stored.width, given.name, given.width)
-
-
-def renew_bundled(store: Store, embedder: Embedder, *, clock: Clock = system_clock) -> None:
-    """Renew the vectors of a small store that an older release made with its own bundled model. No text is lost: a run that is
-    interrupted is taken up again."""
-    stored = store.model()
-    if not isinstance(embedder, Reader) or stored is None or stored == model_of(embedder):
-        return
-    small = store.counts(store.partitions(), only=["entries"])["entries"] <= RENEWED_AT_ONCE
-    if small and stored.name.startswith(FORMER):
+    if fits(embedder, stored.key):
+        return True
+    if _entries(store) > RENEWED_AT_ONCE:
+        return False
+    try:
         reembed(store, embedder, clock=clock)
+    except StoreError:  # of Postgres: a role of one tenant cannot
+        return False
+    return True
+
+
+class Renewal:
+    """The job that renews the vectors of a former bundled model, part by part. Whoever has a part does it alone."""
+
+    def __init__(self, store: Store, embedder: Embedder, queue: Queue, clock: Clock) -> None:
+        self._store, self._embedder, self._queue, self._clock = store, embedder, queue, clock
+
+    def begin(self, *, again: bool = False) -> None:
+        """Queue the job where it is needed; `again`: even if it was given up."""
+        if self._is_needed():
+            self._queue.begin(RENEWAL, again=again)
+
+    def _is_needed(self) -> bool:
+        served = self._store.model()
+        return served is not None and renews(self._embedder, served.key)
+
+    def run(self, job: Job) -> None:
+        """Do the next part."""
+        model = model_of(self._embedder)
+        said = job.result or {"done": 0, "total": _entries(self._store), "after": 0}
+        needed = self._is_needed()
+        if needed and (page := self._store.select(None, _lacking(model), after=said["after"], limit=PART)):
+            put = _embedded(self._embedder, page)
+            with self._store.transact() as tx:
+                done = said["done"] + put(tx, model)
+                self._queue.pause(tx, job, {**said, "done": min(done, said["total"]), "after": page[-1][0]})
+            return
+        if needed and not _take_over(self._store, model, 1, self._clock):  # entries were added or changed meanwhile
+            with self._store.transact() as tx:
+                self._queue.pause(tx, job, {**said, "after": 0})
+            return
+        with self._store.transact() as tx:
+            self._queue.finish(tx, job, {**said, "done": said["total"]})
+
+
+def renewed(store: Store) -> tuple[int, int]:
+    """How many vectors the job has renewed, and of how many."""
+    job = job_of_store(store, RENEWAL)
+    return (0, _entries(store)) if job is None or not job.result else (job.result["done"], job.result["total"])
+
+
+def _entries(store: Store) -> int:
+    return store.counts(store.partitions(), only=["entries"])["entries"]
+
+
+def _lacking(model: EmbeddingModel) -> Selection:
+    return Selection(without_vector_of=model)
 
 
 def reembed(
@@ -92,15 +139,20 @@ def reembed(
 def _fill(store: Store, embedder: Embedder, model: EmbeddingModel, before: int, progress: Progress) -> int:
     """One pass over the entries without a vector of this model; returns how many have one now."""
     done = 0
-    lacking = Selection(without_vector_of=model)
-    total = store.counts(store.partitions())["entries"]
-    for page in store.pages(None, lacking, size=BATCH):
-        vectors, parts = embedded(embedder, [embedding_text(entry) for _, entry in page])
-        of_no = {no: blob for (no, _), blob in zip(page, parts, strict=True) if blob is not None}
+    total = _entries(store)
+    for page in store.pages(None, _lacking(model), size=BATCH):
+        put = _embedded(embedder, page)
         with store.transact() as tx:
-            done += tx.put_index(_still_true(tx, page, vectors), model=model, parts=of_no)
+            done += put(tx, model)
         progress(min(before + done, total), total)
     return done
+
+
+def _embedded(embedder: Embedder, page: Sequence[tuple[int, Entry]]) -> Callable[[Tx, EmbeddingModel], int]:
+    """Embed the entries; what comes writes the vectors and says how many."""
+    vectors, parts = embedded(embedder, [embedding_text(entry) for _, entry in page])
+    of_no = {no: blob for (no, _), blob in zip(page, parts, strict=True) if blob is not None}
+    return lambda tx, model: tx.put_index(_still_true(tx, page, vectors), model=model, parts=of_no)
 
 
 def _still_true(tx: Tx, page: Sequence[tuple[int, Entry]], vectors: Sequence[Vector]) -> list[tuple[int, None, Vector]]:
@@ -115,7 +167,7 @@ def _still_true(tx: Tx, page: Sequence[tuple[int, Entry]], vectors: Sequence[Vec
 
 def _take_over(store: Store, model: EmbeddingModel, done: int, clock: Clock) -> bool:
     """Serve the model's vectors, unless some entry still has none."""
-    lacking = Selection(without_vector_of=model)
+    lacking = _lacking(model)
     if store.model() == model and not done:
         return not store.select(None, lacking, limit=1)
     with store.transact() as tx:

@@ -156,6 +156,8 @@ class PartitionIndex:
         self.speakers: set[int] = set()
         """Name hashes of everyone who ever spoke here."""
         self.postings = Postings()
+        self.blind = False
+        """Whether its rows came without vectors: those of the store wait to be renewed."""
         self.words_held = True
         """Whether the postings are here; else the store is asked."""
         self._few = few_of(0)

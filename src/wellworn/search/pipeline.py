@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from wellworn.search.engines import VectorEngine
 
 ROUTE, WORDS_ROUTE = "hybrid", "words"
-"""By words and meaning; and by words alone, while the embedder fails."""
+"""By words and meaning; and by words alone, while the embedder fails or the vectors are renewed."""
 FOLD_DEPTH = 3
 """How many times k are looked at for memories and turns that share a place."""
 TIE_DECIMALS = 3
@@ -534,7 +534,7 @@ class Searcher:
         return _Ask(query=query, vector=vector, sentences=sentences, k=k, filters=filters, **about)
 
     def _embed(self, query: str) -> Vector | None:
-        if self._embedder is None:
+        if self._embedder is None or not self.ram.fits():
             return None
         vector = self._embedder.embed_query(query)
         if vector.shape != (self._embedder.width,) or not np.isfinite(vector).all():

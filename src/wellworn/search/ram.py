@@ -19,7 +19,7 @@ from wellworn.core.cache import LruCache
 from wellworn.core.dataclass import filled_each
 from wellworn.core.locks import deadline, fork_lock
 from wellworn.core.values import Entry, Partition
-from wellworn.models.port import Embedder, check_served
+from wellworn.models.port import Embedder, fits
 from wellworn.search.bank import Bank
 from wellworn.search.mapped import IndexFiles
 from wellworn.search.partition import PartitionIndex, index_bytes
@@ -165,6 +165,11 @@ def _bank_of(held: Sequence[Held]) -> Bank:
     return held[0].bank
 
 
+def _held_here(index: PartitionIndex) -> dict[str, bool]:
+    """What an index holds of its rows, as a store is asked for it."""
+    return {"vectors": index.fetch is None and not index.blind, "words": index.words_held}
+
+
 class Ram:
     """The indexes of a store's partitions in this process."""
 
@@ -194,6 +199,7 @@ class Ram:
         """Of what was asked lately."""
         self._files = IndexFiles(store)
         self._engine = engine
+        self._fits = False
         self._pid = os.getpid()
         self._held: OrderedDict[int, Held] = OrderedDict()
         self._numbers: dict[Partition, int] = {}
@@ -204,6 +210,14 @@ class Ram:
     def __len__(self) -> int:
         """Partitions held."""
         return len(self._held)
+
+    def fits(self) -> bool:
+        """Whether the store's vectors can be searched with the embedder's: not while they wait to be renewed. Then an index
+        holds none."""
+        if not self._fits:
+            served = self._store.model()
+            self._fits = fits(self._embedder, None if served is None else served.key)
+        return self._fits
 
     def may_load(self, partition: Partition, most: int) -> bool:
         """Whether a partition is held, or has changed so seldom that loading it is quick."""
@@ -259,7 +273,7 @@ class Ram:
 
     def _if_current(self, head: Head) -> Held | None:
         held = self._held.get(head.partition_no)
-        if held is None or held.index.known_seq < head.seq:
+        if held is None or held.index.known_seq < head.seq or (held.index.blind and self._fits):
             return None
         # Where the vectors have left memory, nobody else knows what is nearest.
         return None if held.index.fetch is not None and self._is_behind(held, head) else held
@@ -274,15 +288,14 @@ class Ram:
         if self._is_behind(held, head):
             with held.alone():
                 if self._is_behind(held, head):
-                    served = self._store.model()  # it may have been re-embedded meanwhile
-                    check_served(self._embedder, None if served is None else served.key)
-                    self._update(held)
+                    self._fits = False  # it may have been re-embedded meanwhile
+                    self._update(held, blind=not self.fits())
                     self._grown = True
         return held
 
     def _is_behind(self, held: Held, head: Head) -> bool:
-        if held.index.known_seq < head.seq:
-            return True
+        if held.index.known_seq < head.seq or held.index.blind:
+            return held.index.known_seq < head.seq or self._fits
         return self._engine is not None and self._engine.is_behind(held.partition, held.index)
 
     def _replace(self, partition: Partition, held: Held) -> None:
@@ -294,11 +307,12 @@ class Ram:
         self._held[held.index.partition_no] = held
         self._numbers[partition] = held.index.partition_no
 
-    def _update(self, held: Held) -> None:
+    def _update(self, held: Held, *, blind: bool) -> None:
         index, held.bank = held.index, None
-        if not len(index):
+        if not len(index) or index.blind != blind:
             index = PartitionIndex(index.partition_no, self._width(), self._weights)
-            index = self._files.load(held.partition, index)
+            index = index if blind else self._files.load(held.partition, index)
+            index.blind = blind
         if not len(index):
             rows = 0 if self._engine is None else self._store.counts([held.partition], only=["entries"])["entries"]
             if (
@@ -307,12 +321,13 @@ class Ram:
                 self._engine.relieve(held.partition, index)
             index.load(self._pages(index))
         held.index = index  # now that it is whole: reading it may fail half-way
-        held_here = {"vectors": index.fetch is None, "words": index.words_held}
-        delta = self._store.delta(index.partition_no, index.known_seq, **held_here)
+        delta = self._store.delta(index.partition_no, index.known_seq, **_held_here(index))
         index.apply(delta)
         if delta.removed:
             self._removed(delta.removed)
             self._files.erase(held.partition)
+        if blind:
+            return
         self._files.save(held.partition, index)
         if self._engine is not None:
             self._engine.follow(held.partition, index, delta)
@@ -326,8 +341,8 @@ class Ram:
             self._forget(nos)
 
     def _pages(self, index: PartitionIndex) -> Iterator[Delta]:
-        held_here, after = {"vectors": index.fetch is None, "words": index.words_held}, 0
-        while (page := self._store.delta(index.partition_no, 0, after=after, limit=PAGE_ROWS, **held_here)).rows:
+        after, here = 0, _held_here(index)
+        while (page := self._store.delta(index.partition_no, 0, after=after, limit=PAGE_ROWS, **here)).rows:
             yield page
             after = page.rows[-1].no
 

@@ -127,6 +127,7 @@ class Truth:
     ) -> list[list[tuple[float, Entry]]]:
         """For each record the statements nearest to it that hold now, or `ended` ones too, with their cosines."""
         near: list[tuple[list[int], list[float]]] = [([], []) for _ in records]
+        fits = self._ram.fits()
         with self._ram.bank([partition]) as (bank, _):
             asked = [
                 n
@@ -134,7 +135,7 @@ class Truth:
                 if len(bank) and not self._among_people(bank, one.entry.thread, one.index.speaker)
             ]
             vectors = [vector for n in asked if (vector := records[n].vector) is not None]
-            if not vectors:
+            if not vectors or not fits:
                 return [[] for _ in records]
             found = _nearest(bank, np.stack(vectors), _fit(bank, ended=ended), count)
             for n, (rows, cosines) in zip(asked, found, strict=True):

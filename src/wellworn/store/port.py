@@ -253,6 +253,9 @@ class Tx(StoreReader):
 
     tenant: str | None = None
     """The only one whose data it may write; None: anyone's."""
+    beside: EmbeddingModel | None = None
+    """The model of the vectors that `add` and `update` are given, where it does not serve yet: they are kept for the time
+    when it does if `put_index` has had vectors of it, else left out."""
 
     # -- entries -------------------------------------------------------------------------------------------------
 

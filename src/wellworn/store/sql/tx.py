@@ -13,7 +13,7 @@ from typing import Any
 
 from wellworn.core.clock import to_micros
 from wellworn.core.errors import StoreError
-from wellworn.core.values import Entry, Link, Partition, Turn, filled
+from wellworn.core.values import Entry, Link, Partition, Turn, altered, filled
 from wellworn.store.convert import ENTRY_COLUMNS, SEALED_COLUMNS, entry_row, index_row, snapshot_of, update_of
 from wellworn.store.damage import Damage
 from wellworn.store.port import (
@@ -112,6 +112,8 @@ class SqlTx(SqlReader, Tx):
         self._partition_of: dict[int, int] = {}
         self._known: defaultdict[Partition, _Known] = defaultdict(_Known)
         self._current: EmbeddingModel | None = None
+        self._beside_no: int | None = None
+        """The number of the model that `beside` names; -1: it has none."""
 
     def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[Db]:
         return self._here
@@ -238,10 +240,11 @@ class SqlTx(SqlReader, Tx):
         return super().neighbours(partition, session_id=session_id, tags=tags, shared=shared, near=near, limit=limit)
 
     def add(self, new: NewEntry) -> None:
-        entry = new.entry
-        self._check_width(new.vector)
+        entry, given = new.entry, new if self.beside is None else altered(new, vector=None, parts=None)
+        self._check_width(given.vector)
         partition_no = self._partition_no(entry.partition)
-        no = self._db.add_entry(partition_no, self._seq(partition_no), new)
+        no = self._db.add_entry(partition_no, self._seq(partition_no), given)
+        self._put_beside(no, new.vector, new.parts)
         self._met(entry.id, no, partition_no)
         if entry.state not in ("active", "flagged"):
             self._now_there(entry, new.index)
@@ -275,7 +278,8 @@ class SqlTx(SqlReader, Tx):
         before: Entry | None = None,
         history: Sequence[Replaced] | None = None,
     ) -> None:
-        self._check_width(vector)
+        serving = (vector, parts) if self.beside is None else (None, None)
+        self._check_width(serving[0])
         db, partition_no = self._db, self._partition_no(entry.partition)
         place = self._place_of(entry.id)
         if place is None or place[1] != partition_no:
@@ -303,8 +307,9 @@ class SqlTx(SqlReader, Tx):
         if index is not None:
             db.run(_PUT_INDEX, (*index_row(index, None)[:-1], no))
         if index is not None or vector is not None:  # an old vector would be one of another text
-            db.run(_PUT_VECTOR, (db.vector(vector), parts, no))
+            db.run(_PUT_VECTOR, (db.vector(serving[0]), serving[1], no))
             db.run("DELETE FROM new_vectors WHERE entry = ?", (no,))
+            self._put_beside(no, vector, parts)
 
     def _keep_replaced(self, no: int, replaced: Replaced) -> None:
         self._db.run(
@@ -471,6 +476,16 @@ class SqlTx(SqlReader, Tx):
                 seq = self._seq(places[no])
                 db.run("UPDATE entries SET seq = ?, index_seq = ? WHERE no = ?", (seq, seq, no))
         return len(there)
+
+    def _put_beside(self, no: int, vector: Vector | None, parts: bytes | None) -> None:
+        if self.beside is None or vector is None:
+            return
+        _check_fit(vector, self.beside)
+        if self._beside_no is None:
+            rows = self._db.ask("SELECT no FROM models WHERE name = ? AND width = ?", self.beside.key)
+            self._beside_no = rows[0][0] if rows else -1
+        if self._beside_no >= 0:
+            self._db.run(_PUT_NEW_VECTOR, (no, self._beside_no, self._db.vector(vector), parts))
 
     def _model_no(self, model: EmbeddingModel) -> int:
         self._db.run("INSERT INTO models (name, width) VALUES (?, ?) ON CONFLICT DO NOTHING", model.key)
