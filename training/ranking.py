@@ -29,8 +29,7 @@ from wellworn.search.score import FACTORS, Ranked, View
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 NEAREST = 24
 """Best candidates whose texts are kept, for the head that reads them."""
-SHARES = {"chats": 3.0, "realmem": 0.6, "locomo": 1.0, "notes": 1.0}
-KINDS = {"chats": "in_chats", "realmem": "in_chats", "locomo": "among_people", "notes": "weights"}
+SHARES = {"chats": 3.0, "facts": 1.0, "realmem": 0.6, "locomo": 1.0, "notes": 1.0}
 
 
 @dataclass
@@ -77,6 +76,26 @@ def _lives(rooms: Sequence[Room]) -> Iterator[Told]:
         ]
         asked = [(one.text, one.kind, {*one.at}, {*one.former}, set[int](), len(texts)) for one in room.questions]
         yield Told(room.name, "chats", texts, [], asked)
+
+
+def _facts(rooms: Sequence[Room]) -> Iterator[Told]:
+    """What the person of a life said, as memories without a session."""
+    for life in _lives(rooms):
+        own = [place for place, (who, *_) in enumerate(life.texts) if who == "user"]
+        new = {place: number for number, place in enumerate(own)}
+        asked = [
+            (
+                text,
+                kind,
+                {new[one] for one in right & {*own}},
+                {new[one] for one in former & {*own}},
+                sessions,
+                len(own),
+            )
+            for text, kind, right, former, sessions, _ in life.questions
+            if right & {*own} or not right
+        ]
+        yield Told(life.name, "facts", [life.texts[place] for place in own], [""] * len(own), asked)
 
 
 def _locomo(folder: Path) -> Iterator[Told]:
@@ -127,8 +146,8 @@ def asked_of(told: Told) -> Iterator[Asked]:
         if told.titles:
             person.remember_many(
                 [
-                    {"text": text, "title": title, "kind": "fact", "metadata": {"place": place}}
-                    for place, ((_, text, _, _), title) in enumerate(zip(told.texts, told.titles, strict=True))
+                    {"text": text, "title": title, "kind": "fact", "at": at, "metadata": {"place": place}}
+                    for place, ((_, text, _, at), title) in enumerate(zip(told.texts, told.titles, strict=True))
                 ]
             )
         due, begun, chat = sorted(told.questions, key=lambda one: one[5]), -1, None
@@ -260,13 +279,13 @@ def figures(items: Sequence[Asked], scores: Sequence[np.ndarray]) -> dict[str, f
             continue
         order = np.argsort(-score, kind="stable")
         right = one.right[order]
-        if one.set == "chats":
+        if one.set in ("chats", "facts"):
             for most in (1, 5, 10):
-                found[f"chats {most}"].append(right[:most].any())
-            found[f"chats {one.kind} 1"].append(right[0])
+                found[f"{one.set} {most}"].append(right[:most].any())
+            found[f"{one.set} {one.kind} 1"].append(right[0])
             if one.kind == "now":
                 first = int(right.argmax()) if right.any() else len(right)
-                found["chats former above"].append(one.former[order][:first].any())
+                found[f"{one.set} former above"].append(one.former[order][:first].any())
         elif one.set == "realmem":
             sessions = list(dict.fromkeys(one.sessions[order].tolist()))[:10]
             found["realmem R@10"].append(len({*sessions} & {*one.sessions[one.right].tolist()}) / one.wanted)
@@ -299,6 +318,7 @@ def main() -> None:
         check = (EVALS / "lives" / "chats" / "check.json").read_text(encoding="utf-8")
         rooms += [life_of_json(one, f"check-{number}") for number, one in enumerate(json.loads(check))]
         told += _lives(rooms)
+        told += _facts(rooms)
     if "locomo" in sets:
         told += _locomo(given.data / "locomo")
     if "notes" in sets:

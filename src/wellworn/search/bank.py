@@ -25,6 +25,8 @@ from wellworn.store.port import Selection, Store
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 Vector = npt.NDArray[np.float32]
+CHAT, PEOPLE, REST = range(3)
+"""Where something was said: in a chat of one person, in a talk among people, in neither."""
 _SUGGESTS = np.uint8(Trait.ASKS | Trait.ASSISTANT)
 _NO_STATEMENT = np.uint8(Trait.ASKS | Trait.REACTS)
 
@@ -176,7 +178,7 @@ class Bank:
         return self._stating[asks_assistant]
 
     def talks(self) -> npt.NDArray[np.int8]:
-        """For each row 0 in a chat of one person, 1 in a talk among people, else 2."""
+        """Of each row whether it is in a `CHAT` of one person, in a talk among `PEOPLE`, or in the `REST`."""
         if self._talks is None:
             self._talks = joined([one.answer("talks", partial(_talks, one)) for one, _ in self.filled])
         return self._talks
@@ -213,15 +215,15 @@ def _stating(partition: PartitionIndex, asks_assistant: bool) -> Mask:
 
 
 def _talks(partition: PartitionIndex) -> npt.NDArray[np.int8]:
-    """0 for turns of one person, with an assistant or alone; 1 for those of a talk among several people; 2 for the rest."""
+    """`CHAT` for turns of one person, with an assistant or alone, `PEOPLE` for those of a talk among several, else `REST`."""
     told = partition.thread != NONE
     replies, turns = ((partition.traits & np.uint8(trait)) != 0 for trait in (Trait.ASSISTANT, Trait.TURN))
     pairs = np.unique(np.stack([partition.thread[told], partition.speaker[told]]), axis=1)
     threads, speakers = np.unique(pairs[0], return_counts=True)
     chats = told & np.isin(partition.thread, partition.thread[told & replies])
-    found = np.where(told & turns, np.int8(0), np.int8(2))
-    found[told & np.isin(partition.thread, threads[speakers > 1])] = 1
-    found[chats] = 0
+    found = np.where(told & turns, np.int8(CHAT), np.int8(REST))
+    found[told & np.isin(partition.thread, threads[speakers > 1])] = PEOPLE
+    found[chats] = CHAT
     return found
 
 

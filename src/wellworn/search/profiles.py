@@ -19,11 +19,11 @@ class Profile:
 
     name: str
     weights: Mapping[str, float]
-    """By these candidates are chosen, and what was not said in a session is ranked."""
-    in_chats: Mapping[str, float] = field(default_factory=dict)
-    """What each factor counts for turns of a chat with an assistant,"""
+    """By these candidates are chosen, and ranked where the vectors are not the bundled reader's."""
+    read: Mapping[str, float] = field(default_factory=dict)
+    """What each factor counts with the reader's vectors,"""
     among_people: Mapping[str, float] = field(default_factory=dict)
-    """and for turns of a talk among people. Where they are empty, it is the same as elsewhere."""
+    """and for turns of a talk among people. Where they are empty, it is `weights`."""
     k1: float = 0.9
     b: float = 0.5
     pivot_terms: float = 50.0
@@ -77,7 +77,7 @@ PROFILES: dict[str, Profile] = {
             "date": 1.0,
             "unsure": 15.0,
         },
-        in_chats={
+        read={
             "terms": 1.8,
             "meaning": 4.6,
             "sentence": 11.2,

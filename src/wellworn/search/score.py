@@ -21,7 +21,7 @@ from wellworn.ingest.terms import Question, Trait
 from wellworn.language.parts import Span
 from wellworn.learning.past import SHARED, PersonPast
 from wellworn.search.arms import LazyMeaning, Lexical, Scores
-from wellworn.search.bank import Bank, Mask, Rows, Vector
+from wellworn.search.bank import PEOPLE, Bank, Mask, Rows, Vector
 from wellworn.search.partition import NONE
 from wellworn.search.profiles import PROFILES, Profile
 from wellworn.search.sentences import Best, Sentences
@@ -146,21 +146,18 @@ def factors(view: View) -> Ranked:
 
 def factor_names(profile: Profile) -> list[str]:
     """The factors that a profile weighs."""
-    several = [profile.in_chats, profile.among_people, profile.weights]
+    several = [profile.read, profile.among_people, profile.weights]
     return [*dict.fromkeys(name for weights in several for name in weights or profile.weights)]
 
 
 def _weights(view: View, names: Sequence[str]) -> Values:
-    """What each factor counts in each row: it differs between chats, talks among people, and what is in no talk."""
-    profile, bank, rows = view.profile, view.bank, view.rows
+    """What each factor counts in each row: it differs between talks among people and all else."""
+    profile = view.profile
+    several = (profile.read or profile.weights, profile.among_people or profile.weights)
     if not view.by_reader:
-        return np.tile([profile.weights.get(name, 0.0) for name in names], (len(rows), 1))
-    several = [profile.in_chats, profile.among_people, profile.weights]
-    of_kind = np.array([[(weights or profile.weights).get(name, 0.0) for name in names] for weights in several])
-    talks = bank.talks()
-    if not talks.all():  # a memory beside chats competes with their turns
-        of_kind[2] = of_kind[0]
-    weights: Values = of_kind[talks[rows]]
+        several = (profile.weights, profile.weights)
+    of_kind = np.array([[weights.get(name, 0.0) for name in names] for weights in several])
+    weights: Values = of_kind[(view.bank.talks()[view.rows] == PEOPLE).astype(np.intp)]
     return weights
 
 

@@ -16,6 +16,7 @@ from wellworn.core.values import Entry
 from wellworn.ingest.terms import Trait, place_in_text
 from wellworn.language.answers import Contender, scores
 from wellworn.language.sentences import in_other_script
+from wellworn.search.bank import CHAT, PEOPLE
 from wellworn.search.context import SearchContext
 from wellworn.search.score import MICROS_PER_DAY, Ranked
 from wellworn.search.sentences import Best
@@ -23,7 +24,6 @@ from wellworn.search.sentences import Best
 NAME = "answers"
 LEAST = -4.0
 """Logits below it say the same: it does not answer."""
-_CHAT, _PEOPLE = 0, 1
 _log = logging.getLogger("wellworn.search")
 
 
@@ -38,7 +38,12 @@ def read_together(ranked: Ranked, context: SearchContext) -> Together:
     """The ranking with what the reader says of its best candidates; the others count as the least likely of these."""
     profile, talks = context.bounds.profile, context.bank.talks()
     places = ranked.order[: profile.reads]
-    if not context.view.by_reader or not len(places) or talks.all() or (talks[ranked.rows[places]] == _PEOPLE).any():
+    if (
+        not context.view.by_reader
+        or not len(places)
+        or not (talks == CHAT).any()
+        or (talks[ranked.rows[places]] == PEOPLE).any()
+    ):
         return Together(ranked, None)
     entries, rows = context.read(ranked.rows[places]), ranked.rows[places].tolist()
     nearest = context.view.sentences.best(context.bank.named(ranked.rows[places])[0])
@@ -59,6 +64,5 @@ def read_together(ranked: Ranked, context: SearchContext) -> Together:
 
 
 def _contender(entry: Entry, assistant: bool, days: float, nearest: Best) -> Contender:
-    voice = "note" if entry.kind != "episode" else "assistant" if assistant else "user"
     place = None if nearest is None else place_in_text(entry, *nearest[1])
-    return Contender(entry.text, voice, days, 0 if place is None else place[0])
+    return Contender(entry.text, "assistant" if assistant else "user", days, 0 if place is None else place[0])
