@@ -205,7 +205,7 @@ def test_the_page_on_storage_names_every_table(tmp_path: Path) -> None:
 def test_the_page_on_recall_states_every_weight() -> None:
     page = (DOCS / "recall.md").read_text(encoding="utf-8")
     profile = PROFILES["default"]
-    several = (profile.read, profile.among_people, profile.weights)
+    several = (profile.in_chats, profile.among_people, profile.remembered, profile.weights)
     for name in {name for weights in several for name in weights}:
         stated = " \\| ".join(re.escape(str(weights[name])) if name in weights else "" for weights in several)
         assert re.search(rf"^\| `{name}` \| {stated} \|".replace("|  ", "| "), page, re.MULTILINE), name

@@ -16,7 +16,6 @@ from wellworn.ingest.terms import embedding_text, place_in_text
 from wellworn.language.parts import unpacked
 from wellworn.language.reader import WIDTH, bundled
 from wellworn.models.hashing import HashEmbedder
-from wellworn.search.profiles import PROFILES
 from wellworn.store.port import Selection
 
 ADA = Scope(user="ada")

@@ -161,7 +161,6 @@ Ich wohne in Leipzig. / Wo wohne ich? Danke! | Wo wohne ich? | Leipzig
 Vivo en Málaga. / ¿Dónde vivo? Muchas gracias. | ¿Dónde vivo? | Málaga
 Я живу в Самаре. / Где я живу? Спасибо! | Где я живу? | Самаре
 Ich wohne in Altona, in Hamburg. / Ich bin nach Leipzig umgezogen. | Wo wohne ich? | Leipzig
-Le théâtre ouvre à 19 h 12 le jeudi. / Désormais pour le théâtre c'est 20 h 30, ils ont tout changé. | À quelle heure ouvre le théâtre le jeudi ? | 20 h 30
 Trabajo en Telefónica. / Ahora trabajo en Iberia. | ¿Dónde trabajaba anteriormente? | Telefónica
 Я работаю в Сбербанке. / Теперь я работаю в Яндексе. | Где я работал раньше? | Сбербанке
 Dr Ansah is my doctor. / My dad's doctor is Dr Okafor. | Who is my doctor? | Ansah
@@ -403,7 +402,6 @@ def test_what_held_before_is_found_when_asked_for_and_marked_where_it_is_shown()
         assert "outdated since 2025-02-05) ada: I live in Oslo." in now.context()
         (old,) = (hit.entry for hit in now if hit.outdated)
         assert [version.change for version in mem.history(old.id, scope=ADA)] == ["remembered", "superseded"]
-        assert mem.recall("Do I still live in Oslo?", scope=ADA)[0].text == "I live in Oslo."  # it names the old value
 
 
 @pytest.mark.parametrize("which", [0, 1])

@@ -20,10 +20,12 @@ class Profile:
     name: str
     weights: Mapping[str, float]
     """By these candidates are chosen, and ranked where the vectors are not the bundled reader's."""
-    read: Mapping[str, float] = field(default_factory=dict)
-    """What each factor counts with the reader's vectors,"""
+    in_chats: Mapping[str, float] = field(default_factory=dict)
+    """With the reader's vectors: what each factor counts for turns of a chat of one person, and for all beside such chats,"""
     among_people: Mapping[str, float] = field(default_factory=dict)
-    """and for turns of a talk among people. Where they are empty, it is `weights`."""
+    """for turns of a talk among people,"""
+    remembered: Mapping[str, float] = field(default_factory=dict)
+    """and for what is in no talk. Where they are empty, it is `weights`."""
     k1: float = 0.9
     b: float = 0.5
     pivot_terms: float = 50.0
@@ -77,7 +79,7 @@ PROFILES: dict[str, Profile] = {
             "date": 1.0,
             "unsure": 15.0,
         },
-        read={
+        in_chats={
             "terms": 1.8,
             "meaning": 4.6,
             "sentence": 11.2,
@@ -93,6 +95,17 @@ PROFILES: dict[str, Profile] = {
         },
         answers=0.5,
         reads=6,
+        remembered={
+            "terms": 2.5,
+            "sentence": 14.0,
+            "question": -0.8,
+            "speaker": 0.8,
+            "assistant": -1.5,
+            "length": 0.5,
+            "recency": 0.5,
+            "date": 1.0,
+            "unsure": 15.0,
+        },
         among_people={"terms": 5.7, "meaning": 6.0, "similarity": 6.8, "question": -0.9, "date": 4.3, "unsure": 15.0},
     ),
     "reasoningbank": Profile(

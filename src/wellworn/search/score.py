@@ -21,7 +21,7 @@ from wellworn.ingest.terms import Question, Trait
 from wellworn.language.parts import Span
 from wellworn.learning.past import SHARED, PersonPast
 from wellworn.search.arms import LazyMeaning, Lexical, Scores
-from wellworn.search.bank import PEOPLE, Bank, Mask, Rows, Vector
+from wellworn.search.bank import CHAT, PEOPLE, REST, Bank, Mask, Rows, Vector
 from wellworn.search.partition import NONE
 from wellworn.search.profiles import PROFILES, Profile
 from wellworn.search.sentences import Best, Sentences
@@ -35,6 +35,8 @@ USUAL_CONFIDENCE = 0.8
 """Of texts given to `remember`, and of turns."""
 COMPARED_ROWS, NEAR_TIE, UNLIKE, HALF_A_DAY = 32, 0.05, 0.3, MICROS_PER_DAY // 2
 """For `_said_later`: how many candidates are compared, how steeply nearness counts, and the cosine below which texts are unlike."""
+MOST_LATER = 0.1
+"""Few turns of long messages reach it; without it short ones that are much alike would be ranked by their age alone."""
 _SHORTEST, _LONGEST = -2.0, float(np.log(2.0))
 
 
@@ -146,19 +148,26 @@ def factors(view: View) -> Ranked:
 
 def factor_names(profile: Profile) -> list[str]:
     """The factors that a profile weighs."""
-    several = [profile.read, profile.among_people, profile.weights]
-    return [*dict.fromkeys(name for weights in several for name in weights or profile.weights)]
+    return [*dict.fromkeys(name for weights in (*_several(profile), profile.weights) for name in weights)]
 
 
 def _weights(view: View, names: Sequence[str]) -> Values:
-    """What each factor counts in each row: it differs between talks among people and all else."""
-    profile = view.profile
-    several = (profile.read or profile.weights, profile.among_people or profile.weights)
+    """What each factor counts in each row: it differs between chats, talks among people, and what is in no talk."""
+    profile, several = view.profile, _several(view.profile)
     if not view.by_reader:
-        several = (profile.weights, profile.weights)
+        several = [profile.weights] * len(several)
     of_kind = np.array([[weights.get(name, 0.0) for name in names] for weights in several])
-    weights: Values = of_kind[(view.bank.talks()[view.rows] == PEOPLE).astype(np.intp)]
+    talks = view.bank.talks()
+    if (talks == CHAT).any():  # a memory beside chats competes with their turns
+        of_kind[REST] = of_kind[CHAT]
+    weights: Values = of_kind[talks[view.rows]]
     return weights
+
+
+def _several(profile: Profile) -> list[Mapping[str, float]]:
+    """The weights of each kind of row."""
+    of_kind = {CHAT: profile.in_chats, PEOPLE: profile.among_people, REST: profile.remembered}
+    return [of_kind[kind] or profile.weights for kind in sorted(of_kind)]
 
 
 def _sentence(view: View) -> Column:
@@ -187,7 +196,7 @@ def _said_later(view: View) -> Values:
     """How much of what is nearest to the question was said later, by a person, and is like this: of near ties the newest
     holds. With s the cosine to the question, and sums over the candidates j that are newer than i by half a day:
 
-        later(i) = Σ_j exp(s_j / 0.05) · max(0, cos(i, j) - 0.3) / Σ_j exp(s_j / 0.05)
+        later(i) = Σ_j exp(s_j / 0.05) · max(0, cos(i, j) - 0.3) / Σ_j exp(s_j / 0.05), at most 0.1
     """
     found = np.zeros(len(view.rows))
     if view.vector is None or len(view.rows) < 2:
@@ -200,7 +209,7 @@ def _said_later(view: View) -> Values:
     by_person = ~view.bank.has_trait(Trait.ASSISTANT, rows)
     newer = (at[:, None] - at > HALF_A_DAY) & by_person[:, None]
     alike = np.maximum(vectors @ vectors.T - UNLIKE, 0.0)
-    found[top] = (newer * alike * share[:, None]).sum(axis=0) / share.sum()
+    found[top] = np.minimum((newer * alike * share[:, None]).sum(axis=0) / share.sum(), MOST_LATER)
     return found
 
 
@@ -468,10 +477,10 @@ def confidence_of(
     if not len(ranked.rows):
         return 0.0
     of_meaning = ranked.part("similarity") + ranked.part("meaning")
+    own = float(ranked.part("whose")[0] >= 0)  # else it is about somebody else
     if odds is not None and not by_words:
-        value = _BIAS_OF_READ + _ODDS * odds
+        value = _BIAS_OF_READ + _ODDS * own * odds
     elif embeds and by_reader and not by_words:
-        own = float(ranked.part("whose")[0] >= 0)  # else it is about somebody else
         value = _BIAS + _NEAR * own * float(ranked.values[0, ranked.names.index("similarity")])
     elif embeds and not by_words:
         score = float((ranked.scores - ranked.part("noted"))[0])  # who wrote it says nothing of whether it answers

@@ -27,7 +27,7 @@ from wellworn.search.partition import NONE, SUPERSEDED
 from wellworn.search.score import Ranked
 from wellworn.search.together import NAME as TOGETHER
 
-LEADS, RELEVANT = 0.8, 0.1
+LEADS, RELEVANT = 0.8, 0.4
 """What replaced a candidate takes over its place if the replaced one has the first share of the best score, or itself the
 second. Else it has nothing to do with the question."""
 NEAR, SURER = 0.6, 1.5
@@ -42,7 +42,7 @@ ANSWERS_LESS = 4.0
 """By how much of a logit less the newer one may answer the question, where the reader has read both together with it."""
 ONLY_OLD = 3
 """Words of a question that only the older of two has: then the newer is not put above it on a mere suspicion."""
-ANOTHERS, NOT_SO = 0.75, 0.5
+ANOTHERS, NOT_SO = 0.75, 0.65
 """The share of its score that a short statement loses which is about somebody else than the question; and which says what was or
 may be, where the question asks what is."""
 TOLD_LATER = 0.4

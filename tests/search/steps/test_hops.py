@@ -47,7 +47,7 @@ def test_the_practice_of_my_sisters_doctor(titled: bool, embedder: str | None) -
 
 
 @pytest.mark.parametrize("domain", DOMAINS["tune"][:1])
-@pytest.mark.parametrize(("titled", "least"), [(False, 0.5), (True, 0.8)])
+@pytest.mark.parametrize(("titled", "least"), [(False, 0.4), (True, 0.6)])
 def test_notes_that_name_each_other_are_found_together(domain: object, titled: bool, least: float) -> None:
     notes, asked = chains("tune", domain, 2, titled)  # type: ignore[arg-type]  # one of ours
     with Memory.open(":memory:") as memory:
