@@ -234,7 +234,7 @@ def fit(
             values[number, :count, -1] = torch.from_numpy(extra[id(one)]).float()
         there[number, :count], right[number, :count] = True, torch.from_numpy(one.right)
         there[number, :count] &= ~torch.from_numpy(one.former & ~one.right) | (one.kind == "now")
-    of_set = defaultdict(int)
+    of_set: defaultdict[str, int] = defaultdict(int)
     for one in items:
         of_set[one.set] += 1
     shares = torch.tensor([SHARES[one.set] / of_set[one.set] for one in items])
@@ -305,6 +305,22 @@ def collected(told: Sequence[Told], out: Path) -> list[Asked]:
     return items
 
 
+WEIGHED = {
+    "in_chats": (("chats", "realmem"), "terms meaning sentence assistant asked past recency older former length date"),
+    "among_people": (("locomo",), "terms meaning similarity question date"),
+}
+"""What each set of weights is fitted on, and its factors; `unsure` is set by hand."""
+
+
+def fitted(items: Sequence[Asked]) -> None:
+    """Print the weights of each set, and how good they are in folds by room."""
+    for name, (sets, factors) in WEIGHED.items():
+        some, names = [one for one in items if one.set in sets], factors.split()
+        if some:
+            print(name, figures(some, scored(some, names)))
+            print(dict(zip(names, fit(some, names).round(1).tolist(), strict=True)))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Fit the weights of the ranking.")
     parser.add_argument("lives", type=Path)
@@ -325,7 +341,7 @@ def main() -> None:
         told += _notes(given.data / "multihop")
     if "realmem" in sets:
         told += _realmem(given.data / "realmem")
-    collected(told, given.out)
+    fitted(collected(told, given.out))
 
 
 if __name__ == "__main__":
