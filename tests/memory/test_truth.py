@@ -627,10 +627,10 @@ def test_the_judge_tells_changes_from_look_alikes(name: str, part: str, recall: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("part", "first", "sure"), [("tune", 57, 51), ("check", 58, 50)])
+@pytest.mark.parametrize(("part", "first", "sure"), [("tune", 57, 51), ("check", 60, 55)])
 def test_what_is_told_in_a_first_chat_is_found(part: str, first: int, sure: int) -> None:
     found, surely, wrongly = (row[1] for row in first_chats(part).rows)
-    assert (found >= first, surely >= sure, wrongly <= 4) == (True, True, True)
+    assert (found >= first, surely >= sure, wrongly <= 5) == (True, True, True)
 
 
 @pytest.mark.parametrize(("old", "new"), [*LOOK_ALIKES, *ABROAD])

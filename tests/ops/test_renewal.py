@@ -66,7 +66,7 @@ def count(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
 def route(memory: Memory) -> str:
     """How the kayak is found, which both ways find."""
     found = memory.recall(ASKED, scope=ADA)
-    assert found.hits[0].entry.text.startswith("The kayak hangs")
+    assert "kayak" in found.hits[0].entry.text.lower()
     return found.route
 
 

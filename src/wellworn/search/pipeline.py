@@ -344,7 +344,7 @@ class Searcher:
             moment=moment,
             candidates=max(self._profile.candidates, 2 * ask.k),
             sentences=ask.sentences,
-            reader=self.bundled,
+            reader=self.bundled and ask.vector is not None and self.ram.fits(),
             learns=self._learner is not None,
         )
 

@@ -467,7 +467,7 @@ def confidence_of(
 
         p = 1 / (1 + exp(-(a + b · similarity)))        of the first hit
 
-    `odds` is what reading the best candidates together with the question gave: then p = 1 / (1 + exp(-(a + b · odds))).
+    `odds` is what reading the best candidates together with the question gave: then p is at most 1 / (1 + exp(-(a + b · odds))).
     `by_reader` says that the vectors are the bundled reader's, `by_words` that they say nothing of this query: then the words of
     the best hit count. docs/truth.md has the reliability. It is defined for the factors of the default profile: None when the
     profile weighs otherwise.
@@ -478,10 +478,10 @@ def confidence_of(
         return 0.0
     of_meaning = ranked.part("similarity") + ranked.part("meaning")
     own = float(ranked.part("whose")[0] >= 0)  # else it is about somebody else
-    if odds is not None and not by_words:
-        value = _BIAS_OF_READ + _ODDS * own * odds
-    elif embeds and by_reader and not by_words:
+    if embeds and by_reader and not by_words:
         value = _BIAS + _NEAR * own * float(ranked.values[0, ranked.names.index("similarity")])
+        if odds is not None:  # what is not even near is no answer
+            value = min(value, _BIAS_OF_READ + _ODDS * own * odds)
     elif embeds and not by_words:
         score = float((ranked.scores - ranked.part("noted"))[0])  # who wrote it says nothing of whether it answers
         near = float(ranked.values[0, ranked.names.index("similarity")])
